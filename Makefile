@@ -55,6 +55,7 @@ meshtypes: .venv/ready
 docs-rules: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/field.py
+	$(BIN)/python docs/shown.py
 
 # The site, in build/site; a warning is an error.
 docs: .venv/ready

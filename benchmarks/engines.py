@@ -124,7 +124,7 @@ def findings(program: Program) -> Iterator[str]:
 def as_json(program: Program) -> Iterator[str]:
     """The findings of the second engine with the steps of their reasons, in the form of `--output-format json`."""
     strata = strata_of(program)
-    codes = {**IN_SHADOW, "loop": "SPMD302", "data": "SPMD303"}
+    codes = {**IN_SHADOW, "loop": "SPMD302", "data": "SPMD303", "exception": "SPMD304"}
     told = []
     for found in strata.divergences():
         place = program.place(found.call.site)

@@ -275,6 +275,17 @@ def found(command: Sequence[str], folder: Path, limit: float) -> list[Finding]:
         FieldError: it failed, or took longer than ``limit`` seconds, or printed something else.
 
     """
+    findings = [_finding(each, folder) for each in printed(command, folder, limit)]
+    return sorted({finding: finding for finding in findings}.values())
+
+
+def printed(command: Sequence[str], folder: Path, limit: float) -> list[dict[str, Any]]:
+    """The findings in a folder, as a command prints them.
+
+    Raises:
+        FieldError: it failed, or took longer than ``limit`` seconds, or printed something else.
+
+    """
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
@@ -282,19 +293,29 @@ def found(command: Sequence[str], folder: Path, limit: float) -> list[Finding]:
     except OSError as error:
         raise FieldError(f"{shlex.join(command)} cannot be run: {error}") from None
     try:
-        printed = json.loads(done.stdout)
-        if done.returncode not in (0, 1):
+        findings: list[dict[str, Any]] = json.loads(done.stdout)
+        if done.returncode not in (0, 1) or not all(_is_finding(each) for each in findings):
             raise ValueError
-        findings = [_finding(each, folder) for each in printed]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, TypeError):
         said = done.stderr.decode(errors="replace").strip()[-500:]
         raise FieldError(f"{folder.name}: {shlex.join(command)} ended with {done.returncode}: {said}") from None
-    return sorted({finding: finding for finding in findings}.values())
+    return findings
+
+
+def _is_finding(printed: object) -> bool:
+    if not isinstance(printed, dict) or not {"filename", "location", "code", "message"} <= printed.keys():
+        return False
+    return isinstance(printed["location"], dict) and isinstance(printed["location"].get("row"), int)
+
+
+def place_of(printed: dict[str, Any], folder: Path) -> tuple[str, int]:
+    """The file and the line of a finding, or of a line in its explanation."""
+    path, line = Path(printed["filename"]), printed["location"]["row"]
+    return path.relative_to(folder).as_posix() if path.is_absolute() else path.as_posix(), line
 
 
 def _finding(printed: dict[str, Any], folder: Path) -> Finding:
-    path, line = Path(printed["filename"]), int(printed["location"]["row"])
-    name = path.relative_to(folder).as_posix() if path.is_absolute() else path.as_posix()
+    name, line = place_of(printed, folder)
     lines = (folder / name).read_text(encoding="utf-8", errors="replace").split("\n")
     text = digest(lines[line - 1]) if 0 < line <= len(lines) else ""
     return Finding(name, line, printed["code"], text, message=printed["message"])
@@ -378,7 +399,8 @@ def _command(text: str) -> list[str]:
     return [str(Path(program).absolute()) if os.sep in program and Path(program).is_file() else program, *rest]
 
 
-def _default_cache() -> Path:
+def default_cache() -> Path:
+    """Where fetched projects are kept, if nothing else is said."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spmdlint-field"
 
 
@@ -387,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("projects", nargs="*", metavar="PROJECT", help="only these")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with packages.jsonl and findings.jsonl")
-    parser.add_argument("--cache", type=Path, default=_default_cache(), help="where fetched projects are kept")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where fetched projects are kept")
     parser.add_argument("--mirrors", type=Path, help="a folder of git repositories that are looked at before GitHub")
     parser.add_argument("--command", help="the linter to run in the folder of each project")
     parser.add_argument("--against", help="compare with this linter, not with the judged findings")

@@ -3,7 +3,7 @@
 from spmdlint import __version__
 
 project = "spmdlint"
-author = "The spmdlint developers"
+author = project_copyright = "The spmdlint developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]

@@ -1,6 +1,7 @@
 """Take the screenshots for the pages: the commands are run, and their terminal output is drawn.
 
-``python docs/screenshots.py`` writes them; a test checks that their text is what the commands print.
+``python docs/screenshots.py`` writes them; a test checks that their text is what the commands print. With ``--pages``
+it takes those of the page of the runtime checks instead, in a browser: ``pip install --group browser``, and Chromium.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,8 +59,52 @@ def drawn(command: str, output: str) -> str:
 PICTURES = {"start.svg": "spmdlint check train.py", "run.svg": "spmdlint run -n 2 train.py"}
 
 
+def rehearsed(folder: Path) -> Path:
+    """The page of a rehearsal in which one process leaves a loop early."""
+    shutil.copy(DOCS.parent / "fixtures/divergent/one_batch_less.py", folder / "train.py")
+    (folder / "spmdlint.toml").touch()
+    words = [sys.executable, "-m", "spmdlint", "run", "-n", "2", "--html", "page.html", "--", "train.py"]
+    subprocess.run(words, cwd=folder, capture_output=True, timeout=200, check=False)  # noqa: S603
+    path = folder / "page.html"
+    path.write_text(path.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")
+    return path
+
+
+def large(folder: Path) -> Path:
+    """The page of recordings of 64 processes."""
+    sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+    from page import record
+
+    record(folder, 64, 5000)
+    words = [sys.executable, "-m", "spmdlint", "ledger", "html", str(folder), "-o", str(folder / "page.html")]
+    subprocess.run(words, capture_output=True, timeout=200, check=True)  # noqa: S603
+    return folder / "page.html"
+
+
+def take_pages() -> None:
+    """Take the screenshots of pages."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, make, what, width, scheme in (
+            ("page.png", rehearsed, "html", 1000, "light"),
+            ("page-large.png", large, ".grid", 1600, "dark"),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                path = make(Path(folder).resolve())
+                page = browser.new_page(viewport={"width": width, "height": 700}, color_scheme=scheme)
+                page.goto(path.as_uri())
+                page.wait_for_selector(".row.chosen")
+                page.locator(what).screenshot(path=DOCS / "pictures" / name)
+        browser.close()
+
+
 def main() -> None:
     """Take them all."""
+    if "--pages" in sys.argv[1:]:
+        take_pages()
+        return
     for name, command in PICTURES.items():
         (DOCS / "pictures" / name).write_text(drawn(command, taken(*command.split()[1:])), encoding="utf-8")
 

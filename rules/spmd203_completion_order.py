@@ -30,6 +30,7 @@ class CompletionOrder(Rule):
 
     import jax
 
+    jax.distributed.initialize()
     total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
 
     def reduce_all(pool, loads):
@@ -42,6 +43,7 @@ class CompletionOrder(Rule):
     ```python
     import jax
 
+    jax.distributed.initialize()
     total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
 
     def reduce_all(pool, loads):
@@ -51,8 +53,10 @@ class CompletionOrder(Rule):
 
     ## Limits
 
-    Queues and callbacks are not followed. Calls of a bare `jit` count if they take their own previous result, as a
-    training step does, in a program that looks like a multi-process program.
+    Queues and callbacks are not followed. Without `--preview`, loops are reported only if the program names something
+    that is of no use to a single process, such as `jax.distributed.initialize`: in other programs the order makes no
+    difference. Calls of a bare `jit` count if they take their own previous result, as a training step does, in a
+    program that looks like a multi-process program.
     """
 
     code = "SPMD203"

@@ -67,4 +67,10 @@ class UnsteadyCondition(BranchRule):
     name = "unsteady-condition"
     hazard = "unsteady"
     way_out = "Let one process decide and send its decision to the others with multihost_utils.broadcast_one_to_all."
+    other_ways_out: ClassVar[Mapping[str, str]] = {
+        "signal": (
+            "A signal may reach one host only, so that no single process can decide: let all agree on the step with "
+            "multihost_utils.reached_preemption_sync_point, or gather the flags of all with process_allgather."
+        )
+    }
     more_ways_out: ClassVar[Mapping[str, str]] = {"clock": "Or count steps instead of seconds."}

@@ -213,9 +213,16 @@ class MissingReduction(Rule):
             if found.origin is not None:
                 related.append(Related(program.place(found.origin), f"It varies along {found.axis!r} from here on."))
             related += [Related(program.place(each), "So does this value.") for each in share.others[:_MORE]]
+            way_out = f"Reduce it first: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum."
+            if found.reduced_loss is not None:
+                related.insert(1, Related(program.place(found.reduced_loss), "The loss is reduced here."))
+                way_out = (
+                    "The reduction of the loss does not reduce the gradient: each device takes the derivative by its "
+                    f"own copy of the parameters, and gets that of its own share. {way_out}"
+                )
             yield self.finding(
                 message=message[0].upper() + message[1:],
                 place=program.place(share.site),
-                help=f"Reduce it first: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum.",
+                help=way_out,
                 related=tuple(related),
             )

@@ -145,6 +145,18 @@ def raising_site(trace: TracebackType | None) -> Site | None:
     return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
 
 
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
+    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
+        trace = trace.tb_next
+    return trace
+
+
+def site_data(site: Site | None) -> dict[str, object]:
+    """A line in the form for reports."""
+    return {**site.place(), "function": site.function} if site else {}
+
+
 def exit_site(trace: TracebackType | None) -> Site | None:
     """The user's line that exited the program; None for the last line of a file, which ends it normally."""
     site = raising_site(trace)

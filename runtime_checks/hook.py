@@ -17,7 +17,7 @@ from spmdlint._version import __version__
 from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import Site, exit_site, owner_of, raising_site, user_site
+from spmdlint.runtime_checks.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
@@ -38,19 +38,6 @@ from spmdlint.runtime_checks.watch import Watcher
 
 ROOT = "spmdlint"
 CHECKS_FAILED_STATUS = 1  # in a rehearsal; what an exception that is not caught gives
-
-
-def without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the program's first line on, without the frames of the runner."""
-    first = trace
-    while first is not None and owner_of(first.tb_frame.f_code.co_filename) != "user":
-        first = first.tb_next
-    return first or trace
-
-
-def site_data(site: Site | None) -> dict[str, Any]:
-    """A line in the form for reports."""
-    return {**site.place(), "function": site.function} if site else {}
 
 
 class Hook:

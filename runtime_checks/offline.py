@@ -43,13 +43,15 @@ class Recorded:
 class Comparison:
     """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case.
 
-    ``absent``: the processes that made calls with others, and of which there is no recording.
+    ``absent``: the processes that made calls with others, and of which there is no recording. ``behind``: by the set of
+    processes, the fewest calls that one of them made, if others made more.
     """
 
     report: Report | None = None
     earlier: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     absent: set[int] = field(default_factory=set)
+    behind: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     @property
     def status(self) -> int:
@@ -133,6 +135,7 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
     """Note which processes are ahead: if nothing differs, the one with fewer calls is the one to look at."""
     counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
     if len(set(counts.values())) > 1:
+        found.behind[group] = min(counts.values())
         told: dict[int, list[int]] = {}
         for process, count in counts.items():
             told.setdefault(count, []).append(process)

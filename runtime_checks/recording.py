@@ -254,11 +254,7 @@ def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
     written, groups = _checkpoint(data)
     lines = _lines(path)
     members, events = lines.members, lines.events
-    calls: dict[int, int] = {}
-    for place in range(CALLS):
-        low, number = _CALL.unpack_from(data, _START + place * _CALL.size)
-        if number:
-            calls[low] = number
+    calls = {low: number for low, number in _CALL.iter_unpack(data[_START:_TIMES]) if number}
     known = [events[calls[at & _WORD]] for at in _before(written, calls, events)]
     replay = Replay(members, groups)
     rows = replay.back(known)
@@ -305,12 +301,25 @@ class _Lines:
         if "members" in told:
             self.members[str(told["group"])] = tuple(int(one) for one in told["members"])
         elif "event" in told:
-            self.events[int(told["event"])] = {**told, "group": str(told["in"])}
+            int(str(told["digest"]), 16)
+            line = told.get("line")
+            self.events[int(told["event"])] = {
+                "group": str(told["in"]),
+                "digest": str(told["digest"]),
+                "function": _text(told.get("function")),
+                "filename": _text(told.get("filename")),
+                "line": line if isinstance(line, int) else None,
+            }
         elif "omitted" in told:
             self.omitted.append(str(told["omitted"])[:100])
         elif "program" in told:
             record = dict(told["record"])
             self.programs[str(told["program"])] = {**record, "devices": unpack_runs(record.get("devices"))}
+
+
+def _text(told: object) -> str | None:
+    """A name in a recording, which comes from elsewhere; None for anything else."""
+    return told if isinstance(told, str) else None
 
 
 def _lines(path: Path) -> _Lines:

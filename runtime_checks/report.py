@@ -173,8 +173,8 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
     lines = [f"{title}: {report.message}"]
-    uneven = _uneven_arguments(report.processes)
-    for numbers, process in _folded(report.processes):
+    uneven = uneven_arguments(report.processes)
+    for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven)]
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
@@ -189,7 +189,7 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     return plain("\n".join(lines), MAX_TEXT) + "\n"
 
 
-def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
+def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
     """Group the processes that are at the same place with the same arguments."""
     folded: list[tuple[list[int], ProcessReport]] = []
     for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
@@ -220,12 +220,12 @@ def _module_lines(module: Mapping[str, Any] | None) -> list[str]:
     return lines
 
 
-def _uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
+def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
     """The paths of arguments that are not the same on all processes that make the call."""
     told: dict[str, set[str]] = {}
     for process in processes.values():
         for argument in process.arguments or []:
-            told.setdefault(str(argument.get("path")), set()).add(_argument(argument))
+            told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
     calling = [process for process in processes.values() if process.arguments]
     if len({process.function for process in calling}) > 1:
         return set()  # arguments of other functions: nothing to compare
@@ -243,7 +243,7 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")
-    if process.callers:
+    if process.callers and not process.stack:  # which has them
         lines.append(f"    called from {', '.join(process.callers)}")
     if process.detail:
         lines.append(f"    {process.detail}")
@@ -261,7 +261,9 @@ def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[st
     odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
     even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
     shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
-    shown = [f"  > {_argument(argument)}" for argument in shown_odd] + [f"    {_argument(one)}" for one in shown_even]
+    shown = [f"  > {argument_words(argument)}" for argument in shown_odd] + [
+        f"    {argument_words(one)}" for one in shown_even
+    ]
     left = len(arguments) - len(shown)
     if left:
         differ = f", {len(odd) - len(shown_odd)} of which differ" if len(odd) > len(shown_odd) else ""
@@ -269,7 +271,8 @@ def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[st
     return shown
 
 
-def _argument(argument: Mapping[str, Any]) -> str:
+def argument_words(argument: Mapping[str, Any]) -> str:
+    """An argument in words: its path, dtype, shape, spec and origin."""
     if argument.get("value"):
         return f"{argument.get('path')}: {argument['value']}"
     shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"

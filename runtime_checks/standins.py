@@ -138,6 +138,7 @@ def _placed(record: Mapping[str, Any], index: int, before: ProcessReport | None,
     one = reported({**record, "index": index}, state)
     one.arguments, one.static = record.get("arguments"), dict(record.get("static") or {}) or None
     one.recent = before.recent if before is not None else []
+    one.stack = before.stack if before is not None and not stands_in else None
     if stands_in:
         one.detail = f"{NOTHING_TO_EXCHANGE}{_then(before)}"
     return one

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.records import Where
-from spmdlint.runtime_checks.report import Report, diverged, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.sentences import call_words, missing, name_processes, through_helper
 from spmdlint.runtime_checks.standins import explained, late_words
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
@@ -112,13 +114,20 @@ class Waiting:
             )
             raise StoodDownError
 
+    def _own_report(self) -> ProcessReport:
+        """The report on this process, with the way through the program to its call."""
+        own = self._session.own_report(self._entry, "waiting")
+        way = stack_lines(user_frame(sys._getframe()))
+        own.stack = way if len(way) > 1 else None
+        return own
+
     def _missing(self, short: dict[int, dict[str, Any]]) -> Report:
         entry, session = self._entry, self._session
         processes = {process: session.ended_report(process, state) for process, state in short.items()}
         for process in self._group.processes:
             if process not in processes:
                 processes[process] = session.position(process, self._group, entry)
-        processes[session.me] = session.own_report(entry, "waiting")
+        processes[session.me] = self._own_report()
         first = min(short)
         made = short[first]["counts"].get(self._group.key, 0)
         where = call_words(through_helper(entry.placed()))
@@ -148,7 +157,7 @@ class Waiting:
         told = []
         for process in circle:
             if process == session.me:
-                processes[process] = session.own_report(entry, "waiting")
+                processes[process] = self._own_report()
                 members: list[int] = list(group.processes)
             else:
                 processes[process] = reported(waits[process], "waiting")

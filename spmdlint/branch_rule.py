@@ -29,6 +29,8 @@ class BranchRule(Rule):
     way_out: ClassVar[str]
     more_ways_out: ClassVar[Mapping[str, str]] = {}
     """Additional advice, by the kind of the source that varies."""
+    other_ways_out: ClassVar[Mapping[str, str]] = {}
+    """Advice in place of the usual, by the kind of the source that varies."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.divergent_branches():
@@ -38,14 +40,16 @@ class BranchRule(Rule):
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
         place = program.place(found.call.site)
         at = program.where(found.branch, place.path)
-        through = _through(program, found.call)
-        count = len(found.others)
+        through = _through(program, found.call, place.path)
+        count = sum(not _is_recursive(call) for call in found.others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         fact, note, effect = _words(program, found, at, more)
         related = [Related(program.place(found.branch), note)]
         related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
-        way_out = " ".join(filter(None, (self.way_out, self.more_ways_out.get(found.reason.kind))))
+        kind = found.reason.kind
+        usual = self.other_ways_out.get(kind, self.way_out)
+        way_out = " ".join(filter(None, (usual, self.more_ways_out.get(kind))))
         return self.finding(
             message=(
                 f"{found.call.name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."
@@ -62,12 +66,22 @@ def _why(program: Program, reason: Reason, seen_from: Path) -> str:
     return cause.text if cause is reason.source else f"at {program.where(cause.site, seen_from)}, {cause.text}"
 
 
-def _through(program: Program, call: ParallelCall) -> str:
+def _is_recursive(call: ParallelCall) -> bool:
+    """Whether a call is made by a function that calls itself: the same line, once more."""
+    functions = [site.ref for site in call.path[1:]]
+    return len(set(functions)) < len(functions)
+
+
+def _through(program: Program, call: ParallelCall, seen_from: Path) -> str:
     """The function through which the call is reached, if the finding points to a call of that function."""
     below = program.function_name(call.path[1]) if len(call.path) > 1 else ""
     if not below:
         return ""
-    return f" (reached through {below})" if below == "the lambda" else f" (reached through {below}())"
+    if below == "the lambda":
+        return f" (reached through {below})"
+    # A function that is named after what it calls.
+    made = f", which makes it at {program.where(call.path[1], seen_from)}" if below == call.name else ""
+    return f" (reached through {below}(){made})"
 
 
 def _words(program: Program, found: Divergence, at: str, more: str) -> tuple[str, str, str]:

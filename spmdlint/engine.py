@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,15 +70,17 @@ def check(
     fixes, which belong to files that nobody asked for.
 
     The program is always the whole project, so the findings in a file do not depend on how it was passed.
-    ``edited`` holds texts that replace those on disk for some of the files. ``cache`` is the folder for results, None
-    for no cache; results from standard input or ``edited`` are never cached. ``jobs``: number of worker processes, None
-    to choose by size. ``timings``: records where the time goes.
+    ``edited`` holds texts that replace those on disk for some of the files; one that is not on disk is a new file of
+    the project. ``cache`` is the folder for results, None for no cache; results from standard input or ``edited`` are
+    never cached. ``jobs``: number of worker processes, None to choose by size. ``timings``: records where the time
+    goes.
 
     Raises:
         UsageError: a path does not exist, or the configuration is invalid.
 
     """
     given: dict[Path, Source | Unreadable] = {}
+    typed = None if stdin is None else stdin.path
     if stdin is not None:
         given[stdin.path] = decode(stdin.path, stdin.data)
     given |= {path: Source(path, text) for path, text in (edited or {}).items()}
@@ -88,7 +90,7 @@ def check(
         clock = timings or Timings(samples=False)
         with clock.phase("find"):
             rules = load_rules()
-            found = find(config, paths, typed=None if stdin is None else stdin.path)
+            found = find(config, paths, typed=[path for path in given if path == typed or not path.exists()])
         enabled = config.enabled(rules)
         policy = Policy(config, rules)
         notes = (*_without_effect(config, rules), *found.notes)
@@ -198,25 +200,54 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
         UsageError: the path does not exist or does not parse, or has no such line, or the configuration is invalid.
 
     """
-    from spmdlint.analysis.load import load
-
     asked, config = config, override(config, {"preview": True})
     with uncollected():
-        found = find(config, [path])
-        survey = Surveyor(config, None if cache is None else Store(cache)).look(found.project, {})
-        for where, trouble in survey.troubles():
+        linked = link(config, [path], cache=cache)
+        explanation = linked.explain(path, row)
+        about = in_order(_about(path, row, linked.program, config))
+        usual = about if asked.preview or not about else _about(path, row, linked.again(asked), asked)
+    return Explained(explanation, about, frozenset(about) - frozenset(usual), linked.program, linked.texts)
+
+
+class Linked:
+    """The program of a project, to be asked about its lines."""
+
+    def __init__(self, survey: Survey, config: Config) -> None:
+        self._survey = survey
+        self.program = self.again(config)
+        self.texts = {path: source.text for path, source in survey.texts.items()}
+
+    def again(self, config: Config) -> Program:
+        """The same program with other settings."""
+        from spmdlint.analysis.load import load
+
+        return load(self._survey, config)
+
+    def explain(self, path: Path, row: int) -> Explanation:
+        """What is known about a line, counted from 1.
+
+        Raises:
+            UsageError: the file does not parse, or has no such line.
+
+        """
+        for where, trouble in self._survey.troubles():
             if where == path:
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
-        texts = {path: source.text for path, source in survey.texts.items()}
-        lines = len(texts[path].splitlines()) if path in texts else row
+        lines = len(self.texts[path].splitlines()) if path in self.texts else row
         if not 0 < row <= lines:
             raise UsageError(f"{path} has no line {row}; its lines are 1 to {lines}.")
-        program = load(survey, config)
         with deep():
-            explanation = program.explain(path, row)
-        about = in_order(_about(path, row, program, config))
-        usual = about if asked.preview or not about else _about(path, row, load(survey, asked), asked)
-    return Explained(explanation, about, frozenset(about) - frozenset(usual), program, texts)
+            return self.program.explain(path, row)
+
+
+def link(
+    config: Config, paths: Sequence[Path], *, edited: Mapping[Path, str] | None = None, cache: Path | None = None
+) -> Linked:
+    """Link the project and the files of ``paths``; the parameters are those of :func:`check`."""
+    given = {path: Source(path, text) for path, text in (edited or {}).items()}
+    found = find(config, paths, typed=[path for path in given if not path.exists()])
+    store = None if cache is None else Store(cache, writes=not given)
+    return Linked(Surveyor(config, store).look(found.project, given), config)
 
 
 def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagnostic]:
@@ -230,6 +261,15 @@ def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagn
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
     places = (finding.place, *(related.place for related in finding.related))
     return any(place.path == path and place.start.row == row for place in places)
+
+
+def about_files(config: Config, troubles: Iterable[tuple[Path, Trouble]]) -> list[Diagnostic]:
+    """The findings about files that cannot be linted."""
+    rules = load_rules()
+    enabled = config.enabled(rules)
+    problems = tuple(_problem(path, trouble) for path, trouble in troubles)
+    found = run_about([rule for rule in rules if rule.code in enabled], Run(problems, ()), [])
+    return Policy(config, rules).applied(found)
 
 
 def _problem(path: Path, trouble: Trouble) -> Problem:

@@ -179,6 +179,11 @@ def load_rules() -> tuple[Rule, ...]:
     return tuple(found[code] for code in sorted(found))
 
 
+def about_comments() -> frozenset[str]:
+    """The codes of the rules whose findings no comment silences: a comment cannot help, or is what they are about."""
+    return frozenset(rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression")
+
+
 def _rules_of(place: ModuleType) -> Iterator[Rule]:
     inside = pkgutil.iter_modules(getattr(place, "__path__", ()))
     for module in (place, *(importlib.import_module(f"{place.__name__}.{info.name}") for info in inside)):

@@ -91,6 +91,15 @@ class Project:
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+INSTALLING = 1200  # seconds until a test that installs or downloads counts as one that hangs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("network") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(INSTALLING))
+
+
 @pytest.fixture(autouse=True)
 def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_WORKSPACE", "SPMDLINT_TRACEBACK"):

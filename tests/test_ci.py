@@ -89,7 +89,7 @@ def test_the_steps_of_the_action(project, tmp_path):
         "GITHUB_WORKSPACE": str(project.root),
     }
     done = subprocess.run(
-        ["bash", "-c", step["run"]], cwd=project.root, env=environment, capture_output=True, text=True, timeout=250
+        ["bash", "-c", step["run"]], cwd=project.root, env=environment, capture_output=True, text=True, timeout=1000
     )
     assert done.returncode == 1, done.stderr
     assert (tmp_path / "output").read_text() == "status=1\n"

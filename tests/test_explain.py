@@ -64,7 +64,7 @@ def test_a_guarded_call(explain):
         "if lead and debug (job/train.py:16): its content varies (identity)",
         "(job/train.py:7) jax.process_index() differs between processes",
         "leads() returns it",
-        "save(state): save (line 10 of train.py)",
+        "save(state): save (job/train.py:10)",
         "extent: not a parallel call itself",
         "makes sync_global_devices (strong), (job/train.py:11) through (job/train.py:17)",
         "SPMD301 varying-condition",
@@ -135,6 +135,79 @@ def test_why_there_is_no_finding(project, row, words):
     out = project.run("explain", f"save.py:{row}").out
     assert words in out
     assert ("no finding" in out) is words.startswith("no finding")
+
+
+NO_FINDING = """\
+import jax
+import optax
+
+jax.distributed.initialize()
+rate = 0.1 * (1 + jax.process_index())
+optimizer = optax.adam(rate)
+same = sum([jax.process_index()])  # spmdlint: uniform
+total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+print(total(rate))
+for n in range(jax.process_index()):
+    print(n)
+if jax.process_index() == 0:
+    print(same)
+print(1)
+hosts = frozenset(["a"]) if rate else known(rate)
+print(jax.process_index())
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (1, "there is no code on it that a rule looks at."),
+        (
+            6,
+            "rate and optimizer differ between processes, but no call on it is known to be parallel. Explain the lines",
+        ),
+        (7, "what differs on it is declared to be uniform, and no other rule applies."),
+        (8, "nothing on it is known to differ between processes, and no other rule applies."),
+        (9, "rate differs between processes, and total(rate) may be given values that do, such as the rows of each"),
+        (10, "it decides about other lines, and differs between processes; explain those that it decides about."),
+        (11, "what decides whether or how often it runs differs between processes, but no call on it is known"),
+        (12, "above is why nothing is reported at the conditions."),
+        (13, "above is why nothing is reported at the conditions."),
+        (16, "jax.process_index() differs between processes, but no call on it is known to be parallel."),
+    ],
+)
+def test_a_line_without_a_finding_says_why(project, row, words):
+    project.write({"job.py": NO_FINDING})
+    out = project.run("explain", f"job.py:{row}").out
+    assert f"findings\n  none on this line: {words}" in out
+
+
+def test_a_condition_is_explained_on_its_own_line(project):
+    project.write({"job.py": NO_FINDING})
+    told = project.run("explain", "job.py:12").out.partition("decides whether other lines run\n")[2].splitlines()
+    assert told[0].strip() == "if jax.process_index() == 0 (job.py:12): its content varies (identity)"
+    assert told[2].strip() == "no finding, because neither branch makes a parallel call"
+    (part,) = json.loads(project.run("explain", "job.py:12", "--output-format", "json").out)["parts"]
+    (condition,) = part["conditions"]
+    assert condition["silence"] == "neither branch makes a parallel call"
+    (call,) = part["calls"]
+    assert [each["facet"] for each in call["result"]["varies"]] == ["content"]
+
+
+def test_where_a_value_stops(project):
+    project.write({"job.py": NO_FINDING.replace("known(rate)", "len(known[rate])")})
+    assert "takes" not in project.run("explain", "job.py:11").out, "nothing uses what print returns"
+    step = "import jax\n\n\ndef half(x):\n    return 2\n\n\nrate = jax.process_index()\nkept = half(rate)\n"
+    project.write({"half.py": step})
+    told = project.run("explain", "half.py:9").out
+    assert "half(rate): half (half.py:4)" in told
+    assert "    takes rate, different between processes; what it returns counts as uniform all the same\n" in told
+
+
+def test_functions_of_one_name_in_files_of_one_name_are_told_apart(project):
+    helper = "def save(x):\n    return x\n"
+    train = "import jax\nfrom pack.b.io import save\n\nsave(jax.process_index())\n"
+    project.write({"pack/a/io.py": helper, "pack/b/io.py": helper, "train.py": train})
+    assert "save(jax.process_index()): save (pack/b/io.py:1)" in project.run("explain", "train.py:4").out
 
 
 def test_where_its_knowledge_ends(explain):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "spmdlint"
 APART = ("rules", "runtime_checks")  # links to folders that are packages by themselves
 
 # From top to bottom; nothing imports from further up.
-LAYERS = ("cli", "engine", "analysis", "program", "files", "config", "rule", "diagnostics")
+LAYERS = ("cli", "server", "engine", "analysis", "program", "files", "config", "rule", "diagnostics")
 # The layers of the second engine, which know nothing of the first.
 SECOND = ("hazards", "domains", "core", "program")
 

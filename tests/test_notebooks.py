@@ -155,7 +155,7 @@ def test_a_baseline(training):
 def test_a_line_of_a_cell_is_explained(training):
     told = training.run("explain", "train.ipynb:cell 5:2").out
     assert told.startswith("train.ipynb:cell 5:2: save(1)\n")
-    assert "save(1): save (line 1 of cell 4 of train.ipynb)" in told
+    assert "save(1): save (train.ipynb:cell 4:1)" in told
     assert "(train.ipynb:cell 5:1) jax.process_index() differs" in told
     assert "the condition at line 1 of cell 5" in told
     assert "name the cell too" in training.run("explain", "train.ipynb:5").err

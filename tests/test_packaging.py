@@ -17,9 +17,9 @@ import spmdlint
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDERS = {"spmdlint": "spmdlint", "rules": "spmdlint/rules", "runtime_checks": "spmdlint/runtime_checks"}
-SUFFIXES = {".py", ".toml", ".typed"}
+SUFFIXES = {".py", ".toml", ".typed", ".html", ".css", ".js"}
 
-pytestmark = [pytest.mark.network, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.xdist_group("packaging")
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +85,7 @@ def test_the_source_distribution_holds_what_the_wheel_needs(built):
     assert {f"rules/{path.name}" for path in (REPOSITORY / "rules").glob("*.py")} <= names
 
 
+@pytest.mark.network
 def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
     environment = tmp_path / "environment"
     uv = shutil.which("uv")
@@ -111,6 +112,7 @@ def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
         assert f"No module named '{name}'" in done.stderr
 
 
+@pytest.mark.network
 def test_the_hook_of_pre_commit(clone, tmp_path):
     """The real pre-commit installs the hook from a repository and runs it on staged files."""
     hook = tmp_path / "hook"

@@ -79,52 +79,43 @@ def test_no_library_and_no_rule_is_named(package):
         assert not re.findall(rf"[\"'](?:{'|'.join(LIBRARIES)})(?:\.[a-z_.A-Z]*)?[\"']", text), path
 
 
-BARRIER = "import jax\nfrom jax.experimental import multihost_utils\n"
-CALL = 'multihost_utils.sync_global_devices("save")'
-SPELLINGS = {
-    "imported by name": f"from hosts import CHIEF\nif CHIEF:\n    {CALL}\n",
-    "imported with another name": f"from hosts import CHIEF as FIRST\nif not FIRST:\n    pass\nelse:\n    {CALL}\n",
-    "attribute of the module": f"import hosts\ndef save():\n    if hosts.CHIEF:\n        {CALL}\nsave()\n",
-    "imported with *": f"from hosts import *\ndef save():\n    if not CHIEF:\n        return\n    {CALL}\nsave()\n",
-    "passed on by another module": f"from facts import CHIEF\ndef save(on):\n    if on:\n        {CALL}\nsave(CHIEF)\n",
-    "yields more often": "from hosts import CHIEF\ndef phases():\n    yield 1\n    if CHIEF:\n        yield 2\n"
-    f"for _ in phases():\n    {CALL}\n",
-    "delegates to a generator": "from hosts import CHIEF\ndef more():\n    if CHIEF:\n        yield 2\ndef phases():\n"
-    f"    yield from more()\nfor _ in phases():\n    {CALL}\n",
-    "yields until it returns": "from hosts import CHIEF\ndef phases():\n    for n in range(9):\n        if CHIEF:\n"
-    f"            return\n        yield n\nfor _ in phases():\n    {CALL}\n",
-    "in a range": f"first = jax.process_index()\nif 3 in range(first, 9):\n    {CALL}\n",
-    "in a list of own length": f"own = list(range(jax.process_index()))\nif 3 in own:\n    {CALL}\n",
-    "not in a range": f"if 3 not in range(jax.process_index() * 2, 9, 1):\n    pass\nelse:\n    {CALL}\n",
-    "a compiled map": "from hosts import CHIEF\ndef mesh():\n    return jax.make_mesh((2,), ('x',))\n"
-    "P = jax.sharding.PartitionSpec('x')\n"
-    "f = jax.jit(jax.shard_map(lambda x: x, mesh=mesh(), in_specs=P, out_specs=P))\n"
-    "def step(x):\n    if CHIEF:\n        f(x)\nstep(object())\n",
-    "a method by its name": f"from hosts import CHIEF\nclass Saver:\n    def save(self):\n        {CALL}\n"
-    "def run(name):\n    if CHIEF:\n        getattr(Saver(), name)()\nrun('save')\n",
-}
-EVEN = {
-    "items of own sizes": "def parts():\n    for n in range(3):\n        yield [0] * jax.process_index()\n"
-    f"for _ in parts():\n    {CALL}\n",
-    "an import that is alike": f"from hosts import COUNT\nif COUNT > 1:\n    {CALL}\n",
-    "a range that is alike": f"if 3 in range(jax.process_count()):\n    {CALL}\n",
-}
+BEGINNING = """\
+import jax
+from jax.experimental import multihost_utils
+def meet():
+    multihost_utils.sync_global_devices("save")
+"""
+
+
+def programs(kind):
+    """The small programs of a kind, by name: see the head of the file."""
+    text = (REPOSITORY / "tests" / "shadow" / "programs.txt").read_text()
+    parts = re.split(r"^# (bad|even): (.+)$", text, flags=re.MULTILINE)[1:]
+    return {name: body for each, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True) if each == kind}
+
+
+BAD, EVEN = programs("bad"), programs("even")
 
 
 def divergences(root, text):
     root = root.resolve()
     (root / "spmdlint.toml").write_text("")
-    hosts = "import jax\nCHIEF = jax.process_index() == 0\nCOUNT = jax.process_count()\n"
-    for name, content in {"hosts": hosts, "facts": "from hosts import CHIEF\n", "job": BARRIER + text}.items():
+    hosts = "import jax\nCHIEF = jax.process_index() == 0\nNUMBER = jax.process_index()\nCOUNT = jax.process_count()\n"
+    for name, content in {"hosts": hosts, "facts": "from hosts import CHIEF\n", "job": BEGINNING + text}.items():
         (root / f"{name}.py").write_text(content)
     program = helper().program_of(root)
     with deep():
         return Strata(program.project, program.knowledge).divergences()
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_there_are_programs_of_both_kinds():
+    assert len(BAD) > 20
+    assert len(EVEN) > 10
+
+
+@pytest.mark.parametrize("spelling", BAD)
 def test_a_call_of_one_process_is_found_in_each_spelling(spelling, tmp_path):
-    assert divergences(tmp_path, SPELLINGS[spelling])
+    assert divergences(tmp_path, BAD[spelling])
 
 
 @pytest.mark.parametrize("spelling", EVEN)

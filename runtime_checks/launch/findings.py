@@ -65,16 +65,20 @@ def relevant(
     files = {filename for filename, _ in lines}
     for finding in findings:
         places = [_place(finding), *(_place(other) for other in finding.get("related") or [])]
-        row: dict[str, Any] = {
+        told: dict[str, Any] = {
             "code": str(finding.get("code")),
             "message": str(finding.get("message")),
             "place": f"{places[0][0]}:{places[0][1]}",
+            "related": [
+                {"place": f"{path}:{row}", "message": str(other.get("message"))}
+                for other, (path, row) in zip(finding.get("related") or [], places[1:], strict=True)
+            ],
         }
-        row["exact"] = any(place in lines for place in places)
-        if row["exact"]:
-            exact.append(row)
+        told["exact"] = any(place in lines for place in places)
+        if told["exact"]:
+            exact.append(told)
         elif places[0][0] in files and finding.get("code") in rules:
-            near.append(row)
+            near.append(told)
     return (exact or near)[:MAX_FINDINGS]
 
 

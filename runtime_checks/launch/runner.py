@@ -8,12 +8,16 @@ import sys
 import types
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from spmdlint.runtime_checks.api import enable, left_by
+from spmdlint.runtime_checks.frames import Site, raising_site, site_data, without_runner
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.options import choose
+from spmdlint.runtime_checks.options import choose, launched_process
+from spmdlint.runtime_checks.printable import plain
+from spmdlint.runtime_checks.runfolder import RunFolder
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
        python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
@@ -33,12 +37,13 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"spmdlint: {error}\n")
         return 2
     die_with_launcher()
+    sys.excepthook = _uncaught
     when_imported("jax", _begin)
     try:
         if words[0] == "-m":
             sys.argv = words[1:]
             sys.path.insert(0, str(Path.cwd()))
-            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+            _run_module(words[1])
         else:
             run_script(words)
     except SystemExit as end:
@@ -50,6 +55,34 @@ def main(arguments: Sequence[str]) -> int:
 def _begin() -> None:
     join_cluster()
     enable()
+
+
+def _run_module(name: str) -> None:
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except ImportError as error:
+        if raising_site(error.__traceback__) is None:  # not from a module, but from the search for one
+            raise SystemExit(
+                f"spmdlint: {error.msg}. -m takes a module that Python can import from this folder."
+            ) from None
+        raise
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show an exception from the program's first line on, and leave it for the launcher.
+
+    This is for the time before the program imports jax: from then on, the checks do it.
+    """
+    shown = without_runner(trace)
+    sys.__excepthook__(kind, error.with_traceback(shown), shown)
+    folder, process = choose(None, None).run_folder, launched_process()
+    if sys.excepthook is _uncaught and folder is not None and process is not None:
+        site, words = raising_site(shown), str(error)
+        if isinstance(error, SyntaxError) and error.filename and error.lineno:
+            site, words = Site(error.filename, error.lineno, "<module>"), error.msg
+        state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
+        detail = f"{kind.__name__}: {plain(words, 300)}"
+        RunFolder(folder).put_state(process, {"state": state, "detail": detail, **site_data(site)})
 
 
 def run_script(words: list[str]) -> None:
@@ -89,12 +122,17 @@ class _Finder:
         if name != self._name or path is not None or target is not None:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # some libraries only ask whether jax is installed: it is imported later
         if spec is None or spec.loader is None:
             return None
         execute, then = spec.loader.exec_module, self._then
 
         def and_then(module: types.ModuleType) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             execute(module)
             then()
 

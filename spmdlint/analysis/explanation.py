@@ -30,11 +30,12 @@ from spmdlint.analysis.evaluation.values import (
     Values,
 )
 from spmdlint.analysis.variance.conditions import Conditions
-from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
+from spmdlint.program.operands import inputs
 from spmdlint.program.uniform import Uniform
 
 
@@ -48,7 +49,7 @@ class Variation(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """A condition that decides whether the line runs; ``answer`` is its outcome then, None for a loop.
+    """A condition that decides whether code runs; ``answer`` is its outcome then, None for a loop.
 
     ``silence`` says why no rule reports a divergence at it although its value varies.
     """
@@ -59,21 +60,38 @@ class Guard(Struct, frozen=True):
     silence: str | None = None
 
 
+class Callee(Struct, frozen=True):
+    """What is called; ``path`` and ``row`` are of a function of the project."""
+
+    name: str
+    path: Path | None = None
+    row: int = 0
+
+
 class CallNote(Struct, frozen=True):
-    """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term."""
+    """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term.
+
+    ``result`` is whether what it returns differs between processes; ``stopped`` are arguments that differ although
+    nothing is known to differ in the result.
+    """
 
     site: Site
-    callees: tuple[str, ...]
+    callees: tuple[Callee, ...]
     unknown: bool
     extent: str
     effect: tuple[ParallelCall, ...]
     cut: bool
     term: str
     """The effect of the call as the other processes see it, as an effect term."""
+    result: Variation
+    stopped: tuple[Site, ...] = ()
 
 
 class Part(Struct, frozen=True):
-    """What is known about the part of a line that belongs to one function."""
+    """What is known about the part of a line that belongs to one function.
+
+    ``guards`` decide whether the line runs, and ``conditions`` on the line whether other lines do.
+    """
 
     ref: FunctionRef
     runs: str
@@ -82,6 +100,7 @@ class Part(Struct, frozen=True):
     guards: tuple[Guard, ...] = ()
     values: tuple[Variation, ...] = ()
     calls: tuple[CallNote, ...] = ()
+    conditions: tuple[Guard, ...] = ()
 
 
 class Explanation(Struct, frozen=True):
@@ -128,9 +147,7 @@ class Explainer:
             numbers = [n for n in range(len(function.operations)) if self._row(ref, n) == row]
             if numbers:
                 parts.append(self._part(ref, numbers))
-        return Explanation(
-            path, row, tuple(part for part in parts if part.values or part.calls or part.guards), module is not None
-        )
+        return Explanation(path, row, tuple(each for each in parts if _says(each)), module is not None)
 
     def _row(self, ref: FunctionRef, number: int) -> int:
         start, _ = self.project.function(ref).spans[number]
@@ -149,6 +166,7 @@ class Explainer:
             tuple(self._guards(frame, block)),
             tuple(self._values(frame, numbers)),
             tuple(self._call(frame, n, o) for n in numbers if isinstance(o := function.operations[n], s.Call)),
+            tuple(self._conditions(frame, numbers)),
         )
 
     def _runs(self, ref: FunctionRef) -> str:
@@ -164,19 +182,35 @@ class Explainer:
         function = self.ev.function(frame)
         for branch in self.control.branches(frame.ref):
             if block in branch.yes | branch.no:
-                varies = self._variation(frame, branch.test)
-                site = Site(frame.ref, branch.test)
-                asked = varies.facets and site not in self.told
-                silence = self.divergences.why_none(frame, branch.block) if asked else None
-                yield Guard(site, block in branch.yes, varies, silence)
+                yield self._branch(frame, branch, block in branch.yes)
         for number, each in enumerate(function.blocks):
             test = function.operations[each.test] if each.test is not None else None
             if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
-                reason = self.facets.of_loop(frame, test.iterable)
-                facets = [("number of iterations", reason)] if reason is not None else []
-                facets += (("order", found) for order in self.orders if (found := order.of(frame, test.iterable)))
-                site = Site(frame.ref, test.iterable)
-                yield Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
+                yield self._loop(frame, test)
+
+    def _conditions(self, frame: Frame, numbers: list[int]) -> Iterator[Guard]:
+        """The conditions and loops on the line itself."""
+        function = self.ev.function(frame)
+        for branch in self.control.branches(frame.ref):
+            if branch.test in numbers:
+                yield self._branch(frame, branch, True)
+        for each in function.blocks:
+            test = function.operations[each.test] if each.test is not None else None
+            if isinstance(test, s.Next) and test.iterable in numbers:
+                yield self._loop(frame, test)
+
+    def _branch(self, frame: Frame, branch: Branch, answer: bool) -> Guard:
+        varies = self._variation(frame, branch.test)
+        site = Site(frame.ref, branch.test)
+        asked = varies.facets and site not in self.told
+        return Guard(site, answer, varies, self.divergences.why_none(frame, branch.block) if asked else None)
+
+    def _loop(self, frame: Frame, test: s.Next) -> Guard:
+        reason = self.facets.of_loop(frame, test.iterable)
+        facets = [("number of iterations", reason)] if reason is not None else []
+        facets += (("order", found) for order in self.orders if (found := order.of(frame, test.iterable)))
+        site = Site(frame.ref, test.iterable)
+        return Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
 
     def _values(self, frame: Frame, numbers: list[int]) -> Iterator[Variation]:
         """The names and attributes on the line, each once, and the values that are stored there."""
@@ -224,31 +258,41 @@ class Explainer:
         effect = tuple(self.effects.of_call(frame, number, operation))
         return CallNote(
             Site(frame.ref, number),
-            tuple(sorted({name for value in values if (name := self._described(value))})),
+            tuple(sorted({callee for value in values if (callee := self._described(value)) is not None}, key=_by_name)),
             UNKNOWN in values or not values or any(self._strange(value) for value in values),
             self._extent(values, effect),
             effect,
             len(effect) >= MAX_CALLS,
             written(self.terms.of_call(frame, number, operation)),
+            self._variation(frame, number),
+            self._stopped(frame, number, operation),
         )
+
+    def _stopped(self, frame: Frame, number: int, call: s.Call) -> tuple[Site, ...]:
+        """The arguments that differ, if nothing in the result does, and something uses that."""
+        if not any(number in inputs(other) for other in frame.code.operations):
+            return ()
+        if any(walk.of(frame, number) is not None for _, walk in self._walks()):
+            return ()
+        given = [argument.value for argument in call.arguments]
+        return tuple(Site(frame.ref, each) for each in given if self.facets.content.of(frame, each) is not None)
 
     def _strange(self, value: Value) -> bool:
         """Whether the value is a library function about which nothing is known."""
         known = isinstance(value, External) and self.ev.knowledge.get(value.name) is None
         return known and isinstance(value, External) and not value.name.startswith("builtins.")
 
-    def _described(self, value: Value) -> str:
+    def _described(self, value: Value) -> Callee | None:
         if isinstance(value, External):
-            return value.name
+            return Callee(value.name)
         if isinstance(value, Applied):
-            return f"what {value.name} returned"
-        if isinstance(value, FunctionValue):
-            function = self.project.function(value.ref)
-            row = self.project.modules[value.ref.path].summary.position(function.start)[0]
-            return f"{function.qualname} (line {row} of {value.ref.path.name})"
-        cls = getattr(value, "cls", value)
-        ref = getattr(cls, "ref", None)
-        return self.project.function(ref).qualname if isinstance(ref, FunctionRef) else ""
+            return Callee(f"what {value.name} returned")
+        ref = value.ref if isinstance(value, FunctionValue) else getattr(getattr(value, "cls", value), "ref", None)
+        if not isinstance(ref, FunctionRef):
+            return None
+        function = self.project.function(ref)
+        row = self.project.modules[ref.path].summary.position(function.start)[0]
+        return Callee(function.qualname, ref.path, row)
 
     def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
         """The extent of the call itself, in words."""
@@ -260,3 +304,11 @@ class Explainer:
         if own:
             return "weak: it spans processes if its arguments do"
         return "not a parallel call itself" if effect else "none"
+
+
+def _says(part: Part) -> bool:
+    return bool(part.values or part.calls or part.guards or part.conditions)
+
+
+def _by_name(callee: Callee) -> tuple[str, str, int]:
+    return callee.name, str(callee.path or ""), callee.row

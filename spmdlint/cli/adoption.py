@@ -6,8 +6,6 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from spmdlint import baseline
 from spmdlint.cli.commands import complain
 from spmdlint.cli.writing import write_file
@@ -16,8 +14,8 @@ from spmdlint.diagnostics import Diagnostic
 from spmdlint.engine import Checked
 from spmdlint.errors import UsageError
 from spmdlint.files.write import line_end, rewrite
-from spmdlint.identity import Mark, marks, relative
-from spmdlint.rule import load_rules
+from spmdlint.known import Known
+from spmdlint.rule import about_comments
 
 USUAL = "spmdlint-baseline.json"
 """The name of the file in messages and pages."""
@@ -74,74 +72,17 @@ def refuse_with_fixes(options: argparse.Namespace) -> None:
             raise UsageError(f"{other} {reason}, and {adopting} records them: run {other} first, then {adopting}.")
 
 
-class Known:
-    """A run compared with a baseline.
-
-    Raises:
-        UsageError: the baseline cannot be read.
-
-    """
-
-    def __init__(self, path: Path, checked: Checked, root: Path, *, anew: bool = False) -> None:
-        self._path = path
-        self._checked = checked
-        # A file that could not be read is not a finding to live with.
-        always = {rule.code for rule in load_rules() if rule.always}
-        found = (*checked.diagnostics, *(checked.elsewhere or ()))
-        self._findings = [finding for finding in found if finding.code not in always]
-        self._marks = marks(self._findings, checked.sources, root)
-        entries = [] if anew and not path.exists() else baseline.read(path)
-        sources = {relative(source, root) for source in checked.sources}
-        judged = {relative(asked, root) for asked in checked.asked}
-        if checked.elsewhere is not None:
-            judged |= sources
-        if sources <= judged:  # only a run over all files can tell that one no longer has a finding
-            judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
-        inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
-        self._others = [entry for entry in entries if entry not in inside]
-        self._matched = baseline.match(inside, self._marks, lambda name: (root / name).exists())
-
-    @property
-    def gone(self) -> int:
-        """How many entries were not found again."""
-        return len(self._matched.gone)
-
-    def __len__(self) -> int:
-        """How many findings are known."""
-        return len(self._matched.known)
-
-    def remaining(self) -> Checked:
-        """The run without the known findings."""
-        known = {self._findings[number] for number in self._matched.known}
-        elsewhere = self._checked.elsewhere
-        return replace(
-            self._checked,
-            diagnostics=tuple(each for each in self._checked.diagnostics if each not in known),
-            elsewhere=None if elsewhere is None else tuple(each for each in elsewhere if each not in known),
-        )
-
-    def write(self) -> None:
-        """Write all findings to the baseline; entries of files that were not looked at stay."""
-        self._write(self._marks)
-        complain(f"{self._path} now holds {_count(len(self._marks) + len(self._others), 'finding')}.")
-
-    def prune(self) -> None:
-        """Remove the entries that are gone, and update those that were found again."""
-        self._write([self._marks[number] for number in self._matched.known])
-        complain(f"{_count(self.gone, 'finding')} removed from {self._path}.")
-
-    def _write(self, found: list[Mark]) -> None:
-        write_file(self._path, baseline.text([*self._others, *found]))
-
-
 def apply_baseline(path: Path, checked: Checked, config: Config, options: argparse.Namespace) -> tuple[Checked, int]:
     """The run without the findings in the baseline, and their number; writes the baseline if asked to."""
     known = Known(path, checked, config.root, anew=options.write_baseline)
     if options.write_baseline:
-        known.write()
+        entries = known.all_found()
+        write_file(path, baseline.text(entries))
+        complain(f"{path} now holds {_count(len(entries), 'finding')}.")
         known = Known(path, checked, config.root)
     elif options.prune_baseline:
-        known.prune()
+        write_file(path, baseline.text(known.found_again()))
+        complain(f"{_count(known.gone, 'finding')} removed from {path}.")
     elif known.gone:
         verb = "is" if known.gone == 1 else "are"
         complain(f"{_count(known.gone, 'finding')} in the baseline {verb} gone; --prune-baseline updates the file.")
@@ -161,9 +102,8 @@ def add_ignores(checked: Checked, reason: str) -> None:
     if not reason:
         raise UsageError("--add-ignore needs a reason, for the readers of the comments.")
     by_path: dict[Path, list[Diagnostic]] = defaultdict(list)
-    about_comments = {rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression"}
     for finding in checked.diagnostics:
-        if finding.code not in about_comments:
+        if finding.code not in about_comments():
             by_path[finding.place.path].append(finding)
     count = 0
     for path, findings in by_path.items():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -18,9 +17,10 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Severity
 from spmdlint.engine import Checked, Stdin, check
 from spmdlint.errors import UsageError
-from spmdlint.files.root import configure
+from spmdlint.files.root import absolute, configure
 from spmdlint.fixes.rounds import Fixed
 from spmdlint.identity import relative
+from spmdlint.known import Known
 from spmdlint.output import FORMATS
 from spmdlint.policy import GRAVITY
 from spmdlint.timings import Timings
@@ -75,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also show the findings in other files that come about through these, and count the others",
     )
+    files.add_argument(
+        "--watch", action="store_true", help="check again whenever a file of the project changes, until Ctrl-C"
+    )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
     parser.add_argument(
@@ -100,11 +103,15 @@ _COUNTED = frozenset(("full", "concise", "json"))
 
 def main(options: argparse.Namespace) -> int:
     """Lint, write the findings, and return the exit status."""
+    if options.watch:
+        from spmdlint.cli.watching import watch
+
+        return watch(options)
     stdin = _stdin(options)
     if options.statistics and options.output_format not in _COUNTED:
         raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")
     adoption.refuse_with_fixes(options)
-    paths = [] if stdin else list(_absolute(options.paths))
+    paths = [] if stdin else list(map(absolute, options.paths))
     config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
@@ -130,7 +137,7 @@ def main(options: argparse.Namespace) -> int:
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
         checked = look(edited)
-        return checked if baseline is None else adoption.Known(baseline, checked, config.root).remaining()
+        return checked if baseline is None else Known(baseline, checked, config.root).remaining()
 
     checked = look()
     for note in checked.notes:
@@ -203,20 +210,10 @@ def _stdin(options: argparse.Namespace) -> Stdin | None:
         raise UsageError("'-' must be the only path: lint standard input and files in two runs.")
     if options.add_ignore is not None:
         raise UsageError("--add-ignore writes to files, and '-' is not a file; name the files.")
-    (path,) = _absolute([options.stdin_filename or Path("<stdin>")])
+    path = absolute(options.stdin_filename or "<stdin>")
     if path.is_dir():
         raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")
     return Stdin(path, sys.stdin.buffer.read())
-
-
-def _absolute(paths: Iterable[str | Path]) -> Iterator[Path]:
-    """The paths with links in their folders resolved; a file that is itself a link keeps its name."""
-    for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for names that are too long)
-            yield Path(os.path.realpath(path))
-        else:
-            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve also follows the last link)
-            yield Path(os.path.realpath(folder), name)
 
 
 def _list(text: str) -> list[str]:

@@ -54,9 +54,10 @@ COMMANDS = (
     Command("check", "spmdlint.cli.check", "Find SPMD hazards in files and folders."),
     Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all rules."),
     Command("explain", "spmdlint.cli.explain", "Show what the linter knows about a line, and what it does not."),
+    Command("server", "spmdlint.cli.server", "Serve an editor: findings while you type."),
     Command("clean", "spmdlint.cli.clean", "Delete the cache of earlier runs."),
     Command("run", "spmdlint.cli.run", "Rehearse a program on several processes on this machine."),
-    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or export them as a trace."),
+    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them as a trace or a page."),
     Command("completion", "spmdlint.cli.completion", "Print a script that completes commands in a shell."),
 )
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from spmdlint.config import Config
-from spmdlint.files.store import FOLDER
+from spmdlint.files.store import FOLDER, usual_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,5 +22,4 @@ def folder(options: argparse.Namespace, config: Config) -> Path | None:
         return None
     if options.cache_dir is not None:
         return Path(options.cache_dir).absolute()
-    # If nothing defines the project, its folder may be a home folder, which the linter must not write to.
-    return config.root / FOLDER if config.marked else None
+    return usual_folder(config)

@@ -1,4 +1,4 @@
-"""``spmdlint ledger``: compare the recordings of a job after it has ended, or export them as a trace."""
+"""``spmdlint ledger``: compare the recordings of a job after it has ended, or export them as a trace or a page."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ from spmdlint.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace|html")
     diff = kinds.add_parser("diff", help="report the first call at which the processes differ", allow_abbrev=False)
     diff.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
     diff.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
     trace = kinds.add_parser("trace", help="write a trace for Chrome and Perfetto", allow_abbrev=False)
     trace.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
     trace.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the trace to this file")
+    page = kinds.add_parser("html", help="write a page that shows the calls of all processes", allow_abbrev=False)
+    page.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
+    page.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the page to this file")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compare, or write the trace; returns 3 if the processes differ, 2 if there is nothing to read."""
+    """Compare, or write the trace or the page; returns 3 if the processes differ, 2 if there is nothing to read."""
     folder: Path = options.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}; name the one that was given to --ledger or SPMDLINT_LEDGER.")
-    return _trace(folder, options.output_file) if options.what == "trace" else _diff(folder, options.output_format)
+    if options.what == "diff":
+        return _diff(folder, options.output_format)
+    return (_trace if options.what == "trace" else _page)(folder, options.output_file)
 
 
 def _diff(folder: Path, form: str) -> int:
@@ -67,6 +72,23 @@ def _trace(folder: Path, path: Path | None) -> int:
         write_file(path, text)
         count = sum(event["ph"] == "X" for event in made["traceEvents"])
         complain(f"{path} holds {count} calls; open it at https://ui.perfetto.dev or chrome://tracing.")
+    return SUCCESS
+
+
+def _page(folder: Path, path: Path | None) -> int:
+    from spmdlint.runtime_checks.offline import load
+    from spmdlint.runtime_checks.page.html import page
+    from spmdlint.runtime_checks.page.jobs import recorded_job
+
+    recorded = load(folder)
+    if not recorded.rows:
+        raise _nothing(folder)
+    text = page(recorded_job(folder, recorded))
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        write_file(path, text)
+        complain(f"{path} shows the calls of {len(recorded.rows)} processes; open it in a browser.")
     return SUCCESS
 
 

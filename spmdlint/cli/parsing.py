@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
     _words: Sequence[str] = ()
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Read the words of a command.
+        """Read the words of a command, which the answer has too, as ``words``.
 
         Raises:
             UsageError: they are not what the command takes.
@@ -30,6 +30,7 @@ class Parser(argparse.ArgumentParser):
         options, unknown = self.parse_known_args(list(words))
         if unknown:
             self._refuse(unknown[0])
+        options.words = self._words
         return options
 
     def error(self, message: str) -> NoReturn:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import tempfile
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare every call before it is dispatched (the default), compare afterwards, or only run",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report to this file as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with all calls to this file")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the verdict to this file as SARIF")
     parser.add_argument(
         "--output-format",
@@ -49,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 if it cannot be run."""
     from spmdlint.runtime_checks.launch import launcher
+    from spmdlint.runtime_checks.page.jobs import jobs_in
 
     command = list(options.command)
     if command and command[0] == "--":
@@ -57,32 +62,63 @@ def main(options: argparse.Namespace) -> int:
         command = ["-m", *options.module]
     try:
         words = launcher.check_command(command)
-        for path in (options.report, options.sarif):
+        for path in (options.report, options.html, options.sarif):
             if path is not None:
                 launcher.check_writable(path)
         if importlib.util.find_spec("jax") is None:
             raise launcher.LaunchError("jax is not installed here: pip install 'spmdlint[runtime]'.")
-        plan = launcher.Plan(
-            processes=options.processes,
-            command=words,
-            devices=options.devices_per_process,
-            mode=options.mode,
-            timeout=options.timeout,
-            log_folder=options.log_dir,
-            ledger_folder=options.ledger,
-        )
-        report, status = launcher.launch(plan)
+        with _ledgers(options) as ledgers:
+            before = jobs_in(ledgers) if ledgers is not None else set()
+            plan = launcher.Plan(
+                processes=options.processes,
+                command=words,
+                devices=options.devices_per_process,
+                mode=options.mode,
+                timeout=options.timeout,
+                log_folder=options.log_dir,
+                ledger_folder=ledgers,
+            )
+            report, status = launcher.launch(plan)
+            launcher.show(report, _codes() if report.explained_by else None)
+            # A disk that is full by now costs the files, not the verdict.
+            if options.html is not None and ledgers is not None:
+                _guarded(lambda: _write_page(report, words, ledgers, before, options.html))
     except launcher.LaunchError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
         return FAILED_STATUS
-    launcher.show(report, _codes() if report.explained_by else None)
-    try:  # a disk that is full by now costs the files, not the verdict
-        if options.report is not None:
-            launcher.write_report(report, options.report)
-        _tell(report, Path(words[0]), options)
-    except (launcher.LaunchError, UsageError) as error:
-        sys.stderr.write(f"spmdlint: {error}\n")
+    if options.report is not None:
+        _guarded(lambda: launcher.write_report(report, options.report))
+    _guarded(lambda: _tell(report, Path(words[0]), options))
     return status
+
+
+def _guarded(write: Callable[[], None]) -> None:
+    """Write one of the files that were asked for, or say why not."""
+    from spmdlint.runtime_checks.launch.launcher import LaunchError
+
+    try:
+        write()
+    except (LaunchError, UsageError) as error:
+        sys.stderr.write(f"spmdlint: {error}\n")
+
+
+@contextmanager
+def _ledgers(options: argparse.Namespace) -> Iterator[Path | None]:
+    """The folder for the recordings: the one asked for, or one for as long as the page is not written."""
+    if options.ledger is not None or options.html is None:
+        yield options.ledger
+    else:
+        with tempfile.TemporaryDirectory(prefix="spmdlint-ledger-") as folder:
+            yield Path(folder)
+
+
+def _write_page(report: Report, command: Sequence[str], ledgers: Path, before: Container[str], path: Path) -> None:
+    from spmdlint.cli.writing import write_file
+    from spmdlint.runtime_checks.page.html import page
+    from spmdlint.runtime_checks.page.jobs import rehearsed_job
+
+    write_file(path, page(rehearsed_job(report, command, ledgers, before)))
+    sys.stderr.write(f"spmdlint: {path} shows the calls of all processes; open it in a browser.\n")
 
 
 def _tell(report: Report, script: Path, options: argparse.Namespace) -> None:

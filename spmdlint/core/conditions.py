@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING
-from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Value, only
+from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Site, Value, only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
@@ -33,7 +33,7 @@ _COMPARED: Mapping[str, tuple[str, bool, bool]] = {
     "in": ("in", False, False), "not in": ("in", False, True), "<": ("<", False, False), ">": ("<", True, False),
     ">=": ("<", False, True), "<=": ("<", True, True),
 }  # fmt: skip
-_LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter"))
+_LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter", "inner"))
 TRUE: Expression = ("constant", "bool", True)
 FALSE: Expression = ("constant", "bool", False)
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -223,7 +223,7 @@ class Conditions:
             return returned
         inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
         done = substituted(returned, self.parameters(callee, inner, ref, o, depth))
-        return None if mentions(done, callee.ref) else done
+        return _seen_from(done, callee.ref, ref, number)
 
     def _of_library(self, ref: FunctionRef, o: s.Call, name: str, depth: int) -> Expression | None:
         known, row = self.ev.knowledge.get(name), self.ev.row(name)
@@ -300,6 +300,27 @@ class Conditions:
             answer = self._is_instance(expression[1], expression[2])
             return expression if answer is None else TRUE if answer else FALSE
         return tuple(self.with_classes(part) if type(part) is tuple and part else part for part in expression)
+
+    def of_element(self, expression: Expression, ref: FunctionRef, number: int, kind: FunctionRef) -> Literal:
+        """A condition in a loop for one kind of element, which an operation of the loop gives."""
+        is_function = self.ev.project.function(kind).kind not in ("class",)
+        element: Alternative = Function(kind) if is_function else Object(Site(kind, 0), kind)
+        found = self._with_element(expression, ("at", ref, number), element)
+        return normal(simplified(self.with_classes(found), lambda _: None), True)
+
+    def _with_element(self, expression: Expression, place: Expression, element: Alternative) -> Expression:
+        if expression == place:
+            return ("object", element)
+        if expression[0] == "attribute" and expression[1] == place and isinstance(element, Object):
+            assert isinstance(element.kind, FunctionRef)
+            if expression[2] not in self.ev.structure.stored_fields(element.kind):
+                held = only(self.ev.class_attribute(element.kind, expression[2]) or frozenset())
+                if isinstance(held, Constant):
+                    return ("constant", held.kind, held.value)
+            return expression
+        if expression[0] in _LEAVES:
+            return expression
+        return tuple(self._with_element(p, place, element) if type(p) is tuple and p else p for p in expression)
 
     def _is_instance(self, of: Expression, classes: Value) -> bool | None:
         wanted: set[object] = set()
@@ -417,9 +438,11 @@ def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], 
     return tuple(substituted(part, given) if type(part) is tuple else part for part in expression)
 
 
-def mentions(expression: Expression, ref: FunctionRef) -> bool:
-    """Whether an expression contains anything of one function."""
-    return any(part == ref or (type(part) is tuple and mentions(part, ref)) for part in expression)
+def _seen_from(expression: Expression, callee: FunctionRef, ref: FunctionRef, number: int) -> Expression:
+    """An expression in which what stands for itself in a callee does so for one call of it."""
+    if expression[0] in _LEAVES:
+        return ("inner", ref, number, expression) if len(expression) > 1 and expression[1] == callee else expression
+    return tuple(_seen_from(part, callee, ref, number) if type(part) is tuple and part else part for part in expression)
 
 
 def is_about_process(expression: Expression) -> bool:

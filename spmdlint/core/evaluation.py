@@ -355,9 +355,7 @@ class Evaluation:
                 if isinstance(a, Function):
                     found[a.ref] = None
                 elif isinstance(a, Class):
-                    maker = self.method(a.ref, "__init__")
-                    if maker is not None:
-                        found[maker] = None
+                    found[self.method(a.ref, "__init__") or a.ref] = None
         return list(found)
 
     # -- values that are made often
@@ -575,10 +573,21 @@ class Evaluation:
                 any_found = True
                 found = join(found, held)
         if not any_found:
-            return UNKNOWN
+            return self._inherited(a, name)
         if a.bindings:
             found = self.substitution(dict(a.bindings)).value(found)
         return found
+
+    def _inherited(self, a: Object, name: str) -> Value:
+        """What an object has from a class of a library with methods that every process has to call."""
+        assert isinstance(a.kind, FunctionRef)
+        found: Value = BOTTOM
+        for each in self.lineage(a.kind):
+            for base in (b for value in self.bases(each) for b in value):
+                if isinstance(base, External) and base.name in self.owners:
+                    made = Result(base.name, a.site or Site(a.kind, 0), _NOT_KEPT)
+                    found = join(found, frozenset((make_member(made, name),)))
+        return found or UNKNOWN
 
     def _held(self, cls: FunctionRef, name: str, receiver: Alternative) -> Value | None:
         """What an object of exactly this class has under a name; None if nothing in the project gives it one."""
@@ -719,7 +728,10 @@ class Evaluation:
         found = self.cells.read(("entry", parameter.ref, parameter.name))
         owner = self.structure.owner(parameter.ref)
         if found and owner is not None and self.structure.receiver(parameter.ref) == parameter.name:
+            is_open = OPEN in found
             found = frozenset(a for a in found if self._may_receive(a, owner))
+            if not found and is_open and not self.roles.get(parameter.ref):
+                return frozenset((Object(None, owner),))
         if found:
             return found
         if parameter.ref not in self.opened and self.project.function(parameter.ref).kind != "class":
@@ -747,6 +759,9 @@ class Evaluation:
     ) -> dict[Parameter, Value]:
         """The value of each parameter of a function in a call; of an unknown one nothing is said."""
         function = self.project.function(ref)
+        if arguments.star is not None or arguments.double is not None:
+            star, double = (self.resolved(v) if v is not None else None for v in (arguments.star, arguments.double))
+            arguments = Arguments(arguments.positional, arguments.keywords, arguments.open, star, double)
         given = arguments.spread()
         positional = list(given.positional)
         if receiver is not None:
@@ -1422,6 +1437,8 @@ class Visit:
             found = self._by_row(n, o, a, row, arguments)
             if found is not None:
                 return found
+            if row.role == "wraps":
+                return frozenset((make_result(a.name, Site(self.ref, n), arguments),))
         if known is not None and known.kind in ("decorator", "identity") and arguments.positional:
             return arguments.positional[0]
         if known is not None and known.kind == "apply":
@@ -1620,6 +1637,14 @@ class Visit:
             found = join(found, frozenset((Class(each.kind),)) if is_own else UNKNOWN)  # type: ignore[union-attr,arg-type]
         return found
 
+    def _replace(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
+        """A copy of a record with other fields: fields are kept by class, so that it is the same to us."""
+        for each in self.ev.resolved(first) if first is not None else ():
+            if isinstance(each, Object) and isinstance(each.kind, FunctionRef):
+                for name, value in arguments.keywords:
+                    self.ev.cells.write(("field", each.kind, name), value)
+        return first or UNKNOWN
+
     def _bool(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
         truth = truth_of(first) if first is not None else None
         return UNKNOWN if truth is None else self.ev.literal(truth)
@@ -1677,5 +1702,6 @@ _HANDLERS: Mapping[type, Callable[[Visit, int, Any], Value]] = {
 _ROLES: Mapping[str, Callable[[Visit, int, External, Arguments, Value | None], Value]] = {
     "property": Visit._as_property, "static": Visit._as_static, "class": Visit._as_class, "super": Visit._super,
     "getattr": Visit._getattr, "type": Visit._type, "bool": Visit._bool, "enumerate": Visit._enumerate,
-    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "manager": Visit._manager,
+    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "replace": Visit._replace,
+    "manager": Visit._manager,
 }  # fmt: skip

@@ -66,6 +66,21 @@ class Loop(Struct, frozen=True):
     exits: tuple[int, ...]
 
 
+class Clause(Struct, frozen=True):
+    """One ``except`` of a try statement: its ``Caught`` operation, the block of that, and where the handler begins."""
+
+    number: ValueId
+    block: int
+    target: int
+
+
+class Try(Struct, frozen=True):
+    """A try statement with handlers: the blocks from which an exception leads to its clauses, and these in order."""
+
+    blocks: frozenset[int]
+    clauses: tuple[Clause, ...]
+
+
 class Ssa:
     """One function in SSA form. ``shared``: names that inner functions set, which are cells instead."""
 
@@ -231,7 +246,10 @@ class Ssa:
         return tuple([block for block in self.gates(phi) if self._separates(block, phi, same)])
 
     def _separates(self, block: int, phi: Phi, same: Callable[[Definition], Hashable]) -> bool:
-        ways = ({same(d) for d in self.along(block, target, phi)} for target in self._usual[block])
+        ways = [{same(d) for d in self.along(block, target, phi)} for target in self._usual[block]]
+        guarded = self._guarded.get(block)
+        if guarded is not None:  # the other way is that nothing is raised
+            ways.append({same(d) for each in guarded.blocks for d in self.along(each, each, phi)})
         arms = [way for way in ways if way]
         return any(arm != arms[0] for arm in arms[1:])
 
@@ -289,7 +307,8 @@ class Ssa:
         for block in range(len(self.blocks)):
             if not self.decides(block):
                 continue
-            until = join.get(block)
+            guarded = self._guarded.get(block)
+            until = join.get(block) if guarded is None else self.meeting(min(guarded.blocks), block)
             for target in self._usual[block]:
                 each: int | None = target
                 while each is not None and each != until and each in join:
@@ -328,6 +347,56 @@ class Ssa:
     def usual(self, block: int) -> Sequence[int]:
         """The successors of a block if nothing in it raises."""
         return self._usual[block]
+
+    # -- exceptions
+
+    @cached_property
+    def tries(self) -> tuple[Try, ...]:
+        """The try statements that have handlers, inner ones before those around them."""
+        found = []
+        for head in range(len(self.blocks)):
+            if not self._is_clause(head) or any(self._goes_on_at(each, head) for each in self.predecessors[head]):
+                continue
+            guarded = frozenset(each for each in self.predecessors[head] if self._is_caught(each, head))
+            clauses: list[Clause] = []
+            following: int | None = head
+            while following is not None and self._is_clause(following):
+                test, edges = self.blocks[following].test, self.blocks[following].edges
+                assert test is not None
+                clauses.append(Clause(test, following, next(e.target for e in edges if e.kind == "except")))
+                following = next((e.target for e in edges if e.kind == "false"), None)
+            if guarded:
+                found.append(Try(guarded, tuple(clauses)))
+        return tuple(sorted(found, key=lambda each: len(each.blocks)))
+
+    def _goes_on_at(self, clause: int, block: int) -> bool:
+        """Whether a block is where control goes if a clause does not fit."""
+        return self._is_clause(clause) and any(
+            e.kind == "false" and e.target == block for e in self.blocks[clause].edges
+        )
+
+    def _is_clause(self, block: int) -> bool:
+        test = self.blocks[block].test
+        return test is not None and type(self.function.operations[test]) is Caught
+
+    @cached_property
+    def _guarded(self) -> dict[int, Try]:
+        """By the block of a clause, the try statement that it belongs to."""
+        return {clause.block: each for each in self.tries for clause in each.clauses}
+
+    def guarded_by(self, clause: int) -> Try | None:
+        """The try statement to which the clause in a block belongs."""
+        return self._guarded.get(clause)
+
+    def meeting(self, one: int, other: int) -> int:
+        """The first block that control comes to from both of two blocks, if nothing is raised."""
+        passed = {one}
+        while one != EXIT and one in self._postdominators:
+            one = self._postdominators[one]
+            passed.add(one)
+        while other not in passed and other != EXIT:
+            other = self._postdominators.get(other, EXIT)
+        return other
 
     # -- dominators and what holds
 

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from spmdlint.core.cells import Cells
 from spmdlint.core.conditions import Conditions
 from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
-from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
+from spmdlint.core.ssa import NOTHING, Clause, Definition, Phi, Ssa
 from spmdlint.core.values import (
     JUST_NONE,
     NONE,
     UNKNOWN,
+    Alternative,
     Class,
     Constant,
     External,
@@ -39,6 +41,8 @@ from spmdlint.core.values import (
     Value,
     only,
 )
+from spmdlint.domains.exceptions import OUTSIDE, READ, Exceptions
+from spmdlint.domains.exceptions import Kind as ExceptionKind
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.rows import Row
 from spmdlint.program import summary as s
@@ -50,9 +54,10 @@ KINDS = (
     "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash", "machine",
 )  # fmt: skip
 """The kinds of causes, in the order of precedence: what a finding is about if there are several."""
-STAMP, SPREAD = "stamp", "spread"
-"""Two more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes."""
-BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
+STAMP, SPREAD, GLOBAL = "stamp", "spread", "global"
+"""Three more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes;
+one that was made to be there."""
+BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD, GLOBAL))}
 _RAW = 16
 """Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
 _NEVER_ZERO = ("clock", "host", "entropy", "hash", "machine")
@@ -88,13 +93,13 @@ _C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO
     1 << bit for bit in range(_WIDTH)
 )
 _CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = (_CONTENT & ~BIT[SPREAD]) | _CC | _TC | _SC | _PC | _KC
-_TO_SPREAD = BIT[SPREAD] | _XX
+_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC
+_TO_SPREAD = BIT[SPREAD] | BIT[GLOBAL] | _XX
 _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
 _TO_CHOICE = _CHOICE | _HH | _CH
 _TO_SIZE = _SIZE | _SS | _CS
-_DECIDING = ~BIT[SPREAD]
+_DECIDING = ~(BIT[SPREAD] | BIT[GLOBAL])
 _TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
 
 
@@ -171,8 +176,12 @@ def truth(mask: Mask) -> Mask:
 
 
 def decides(mask: Mask) -> Mask:
-    """What a condition passes on to a value that it decides: content, choice, size and presence."""
-    found = data(mask) & _DECIDING
+    """What a condition passes on to a value that it decides: content, choice, size and presence.
+
+    A test of the file system decides directly or not at all: what is read from files that are there, or used where
+    they are not, is mostly the same everywhere.
+    """
+    found = data(mask) & _DECIDING & ~BIT["files"]
     if not found:
         return 0
     low = found & _CONTENT
@@ -218,6 +227,14 @@ _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
 """What each way in which an argument flows into a value passes on."""
 
 
+def union(masks: Iterable[Mask]) -> Mask:
+    """All that several values have."""
+    found = 0
+    for each in masks:
+        found |= each
+    return found
+
+
 def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     """A relation with the facts of the arguments in the place of its parameters."""
     found = mask & _CONCRETE
@@ -236,14 +253,28 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     return found
 
 
+Raised: TypeAlias = "dict[ExceptionKind, Mask]"
+"""By kind of exception, what decides whether it is raised."""
+FURTHEST = 3
+"""Through how many calls an exception is followed: what comes from further below says little about this process."""
+
+
 class Facts:
-    """What is known of one function: the facts of each operation and phi."""
+    """What is known of one function: the facts of each operation and phi, and what operations raise."""
 
-    __slots__ = ("masks", "phis")
+    __slots__ = ("masks", "phis", "raised")
 
-    def __init__(self, masks: list[Mask], phis: list[Mask]) -> None:
+    def __init__(self, masks: list[Mask], phis: list[Mask], raised: dict[int, Raised]) -> None:
         self.masks = masks
         self.phis = phis
+        self.raised = raised
+
+
+def element_kind(a: Alternative) -> FunctionRef | None:
+    """What tells the elements of a container apart: the class of an object, a function."""
+    if isinstance(a, Object):
+        return a.kind if isinstance(a.kind, FunctionRef) else None
+    return a.ref if isinstance(a, (Function, Class)) else None
 
 
 class Content:
@@ -261,6 +292,9 @@ class Content:
         self.seeded = self._seeding()
         self.uniform = Uniform(evaluation.project)
         self.conditions = Conditions(evaluation)
+        self.exceptions = Exceptions(evaluation)
+        self.exception_kinds: dict[tuple[ExceptionKind, int], int] = {}
+        """Each kind of exception, and how many calls it came through, with its position in the sets that cells hold."""
         self._demanded: set[Hashable] = set()
         self._setters = evaluation.project.fields_of_others
         self.cells.schedule(order if order is not None else evaluation.called_first())
@@ -301,12 +335,13 @@ class Content:
     def _writers(self, key: tuple[Hashable, ...]) -> Iterable[FunctionRef]:
         """The functions that may write a cell: those that wrote the value there."""
         kind = key[0]
-        if kind == "result":
+        if kind in ("result", "raises", "raised kinds"):
             return (key[1],)  # type: ignore[return-value]
         if kind == "runs":
             return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
-        if kind == "item":
-            return self.ev.cells.writers((*key, ANY))
+        if kind in ("item", "present"):
+            own = key if kind == "item" and len(key) == 4 else ("item", key[1], key[2], ANY)
+            return self.ev.cells.writers(own)
         if kind == "field" and isinstance(key[1], Site):
             return [ref for ref, _ in self._setters.get(str(key[2]), ())]
         if kind == "entry":
@@ -356,6 +391,15 @@ class Content:
         facts = self.functions.get(ref)
         return self.concrete(ref, facts.masks[number]) if facts is not None else CAUSES
 
+    def raised(self, ref: FunctionRef, n: int) -> frozenset[ExceptionKind]:
+        """The exceptions that an operation may raise in one process and not in another."""
+        facts = self.functions.get(ref)
+        return frozenset(facts.raised.get(n, ())) if facts is not None else frozenset()
+
+    def catching(self, ref: FunctionRef, block: int, kind: ExceptionKind) -> Clause | None:
+        """The clause of a function that catches what is raised in a block."""
+        return self.exceptions.caught(ref, block, kind)
+
     def imports(self, ref: FunctionRef) -> frozenset[str]:
         """The top-level packages that a function's file imports."""
         known = self._imports.get(ref.path)
@@ -372,12 +416,82 @@ class Content:
         arrays = [a.value for position, a in enumerate(call.arguments) if position not in statics]
         return not any(self.of(site.ref, n) & BIT[SPREAD] for n in arrays)
 
+    def is_global_call(self, site: Site) -> bool:
+        """Whether an argument of a call was made to be on the devices of several processes."""
+        call = self.ev.project.function(site.ref).operations[site.number]
+        return isinstance(call, s.Call) and any(self.of(site.ref, a.value) & BIT[GLOBAL] for a in call.arguments)
+
     def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
         """The facts of what a loop iterates over, with those of the containers it may be."""
         found = self.functions[ref].masks[iterable]
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 found |= self.read(("item", a.site, a.kind))
+        return found
+
+    def argument_masks(
+        self, ref: FunctionRef, positional: list[Mask], keywords: Mapping[str, Mask], rest: Mask
+    ) -> list[Mask]:
+        """The facts of the argument for each parameter of a function."""
+        found = []
+        for formal in self.ev.project.function(ref).formals:
+            if formal.kind in ("positional-only", "standard") and positional:
+                found.append(positional.pop(0))
+            elif formal.name in keywords:
+                found.append(keywords[formal.name])
+            elif formal.kind == "*":
+                found.append(union(positional) | rest)
+                positional = []
+            elif formal.kind == "**":
+                found.append(union(keywords.values()) | rest)
+            else:
+                found.append(rest if rest else self.read(("default", ref, formal.name)))
+        return found
+
+    def inside_call(self, ref: FunctionRef, number: int, callee: FunctionRef, mask: Mask) -> Mask:
+        """The concrete facts of something in a function as one call of it sees them."""
+        o = self.ev.project.function(ref).operations[number]
+        facts = self.functions.get(ref)
+        if not isinstance(o, s.Call) or facts is None:
+            return self.concrete(callee, mask)
+        masks = facts.masks
+        positional = [masks[a.value] for a in o.arguments if not a.keyword and not a.star]
+        method = self.ev.project.function(ref).operations[o.function]
+        if self.ev.structure.owner(callee) is not None and isinstance(method, s.Attribute):
+            positional.insert(0, masks[method.base])
+        keywords = {a.keyword: masks[a.value] for a in o.arguments if a.keyword}
+        given = self.argument_masks(callee, positional, keywords, union(masks[a.value] for a in o.arguments if a.star))
+        return self.concrete(ref, composed(mask, lambda k: given[k] if k < len(given) else 0))
+
+    def field(self, cls: FunctionRef, name: str) -> Mask:
+        """The concrete facts of an attribute of a class's objects: fields, class attributes, results of properties."""
+        found = 0
+        for owner in self.ev.lineage(cls):
+            found |= self.read(("field", owner, name)) | self.read(("attribute", owner, name))
+        for value in self.ev.class_attribute(cls, name) or ():
+            if isinstance(value, Function) and self.ev.roles.get(value.ref) == "property":
+                found |= self.concrete(value.ref, self.read(("result", value.ref)))
+        return found
+
+    def presence(self, ref: FunctionRef, values: Value, mask: Mask) -> dict[FunctionRef, Mask]:
+        """What decides whether a container has elements of some kind: objects of a class, or a function.
+
+        ``mask`` are the facts of the container; if it is one of several, what chooses it decides as well.
+        """
+        held: list[dict[FunctionRef, Mask]] = []
+        for a in self.ev.resolved(values):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                keys = {key for e in self.ev.items(a) if (key := element_kind(e)) is not None}
+                held.append({key: self.read(("present", a.site, a.kind, key)) for key in keys})
+            elif isinstance(a, Sequence):
+                parts = (*a.elements, *(() if a.rest is None else (a.rest,)))
+                held.append({key: 0 for part in parts for e in part if (key := element_kind(e)) is not None})
+        chosen = choice(self.concrete(ref, mask)) if len(held) > 1 else 0
+        found: dict[FunctionRef, Mask] = {}
+        for each in held:
+            for key, decided in each.items():
+                always = all(key in other for other in held)
+                found[key] = found.get(key, 0) | decided | (0 if always else chosen)
         return found
 
     def source(self, known: Known | None, arguments: int) -> Mask:
@@ -411,6 +525,9 @@ class _Visit:
         # What a constructor sets is its own object's, wherever it is made.
         self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
         self._yields: Mask = 0
+        self._raised: dict[int, Raised] = {}
+        self._came_through: dict[tuple[int, ExceptionKind], int] = {}
+        self._is_watched = ref in content.exceptions.watched
 
     def run(self) -> Facts:
         plan = self._plan()
@@ -425,7 +542,8 @@ class _Visit:
             if before == self.phis or not self.ssa.goes_back:
                 break
         self._publish()
-        return Facts(self.masks, self.phis)
+        self._publish_raised()
+        return Facts(self.masks, self.phis, self._raised)
 
     def _plan(self) -> list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]:
         """The operations that have facts, in the order in which they run, with what computes these."""
@@ -539,16 +657,19 @@ class _Visit:
         operation = self.operations[test]
         if isinstance(operation, s.Next):
             return decides(size_as_content(self._iterated(operation.iterable)))
-        return decides(truth(self.masks[test]))
+        found = decides(truth(self.masks[test]))
+        return found & ~_TO_CHOICE if isinstance(operation, s.Caught) else found  # what stands in does as much
 
-    def _around(self, block: int) -> Mask:
-        """What decides whether a block runs."""
-        known = self._controls.get(block)
+    def _around(self, block: int, without: int | None = None) -> Mask:
+        """What decides whether a block runs; without what one of the branches does, if that is given."""
+        known = self._controls.get(block) if without is None else None
         if known is None:
             known = 0
             for each in self.ssa.controlling(block):
-                known |= self._decision(each)
-            self._controls[block] = known
+                if each != without:
+                    known |= self._decision(each)
+            if without is None:
+                self._controls[block] = known
         return known
 
     # -- what the function gives to others
@@ -602,15 +723,15 @@ class _Visit:
             captured = self.ev.structure.captured(self.ref)
             for name in captured:
                 for number in self.function.stores[name]:
-                    if self.masks[number]:
-                        self._write(("variable", self.ref, name), self.masks[number])
+                    if self.masks[number]:  # whoever sees it is in a process that has made the call
+                        self._write(("variable", self.ref, name), self.masks[number], kept=True)
             self._publish_choices()
 
     def _publish_choices(self) -> None:
         """A captured variable that a branch decides: its phis carry the gates, which its stores do not."""
         for position, phi in enumerate(self.ssa.phis):
             if self.phis[position] and phi.name in self.ev.structure.captured(self.ref):
-                self._write(("variable", self.ref, phi.name), self.phis[position])
+                self._write(("variable", self.ref, phi.name), self.phis[position], kept=True)
 
     def _publish_parts(self) -> None:
         """The facts of each element of a tuple that the function returns."""
@@ -658,6 +779,8 @@ class _Visit:
         definition = self.ssa.loads.get(n)
         if definition is None or definition == NOTHING:
             return self._outer(o.name)
+        if definition in self._filled and self._is_filled(n, definition):
+            return self._definition(definition) & _TO_SPREAD
         found = self._definition(definition)
         if definition >= 0 and definition in self.parts:
             self.parts[n] = self.parts[definition]
@@ -668,6 +791,29 @@ class _Visit:
                     for block in loop.exits:
                         found |= self._decision(block)
         return found
+
+    @cached_property
+    def _filled(self) -> dict[Definition, list[int]]:
+        """By definition, the calls after which what it holds is the same on all processes."""
+        found: dict[Definition, list[int]] = {}
+        for n, call in self.known.calls.items():
+            callee = only(call.callees)
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            o = self.operations[n]
+            if known is None or known.fills is None or not known.agreement or not isinstance(o, s.Call):
+                continue
+            position = known.positional.index(known.fills) if known.fills in known.positional else None
+            for k, argument in enumerate(o.arguments):
+                if argument.keyword == known.fills or (not argument.keyword and k == position):
+                    definition = self.ssa.loads.get(argument.value)
+                    if definition is not None:
+                        found.setdefault(definition, []).append(n)
+        return found
+
+    def _is_filled(self, n: int, definition: Definition) -> bool:
+        block_of = self.function.block_of
+        calls = (call for call in self._filled[definition] if self.ssa.dominates(block_of[call], block_of[n]))
+        return any(block_of[call] != block_of[n] or call < n for call in calls)
 
     def _outer(self, name: str) -> Mask:
         function = self.function
@@ -746,7 +892,9 @@ class _Visit:
         index = self.masks[o.index]
         if type(self.operations[o.index]) is s.Slice:
             return self.masks[o.base] | data(index) | content_as_size(index)
-        found = decides(index)
+        # An object is a key as the one it is, whatever it contains.
+        keys = self.ev.resolved(self.values[o.index])
+        found = decides(choice_as_content(index) if keys and all(element_kind(a) for a in keys) else index)
         for a in self.ev.resolved(self.values[o.base]):
             found |= self._item(a, self.values[o.index])
         constant = only(self.values[o.index])
@@ -758,16 +906,38 @@ class _Visit:
 
     def _item(self, a: object, index: Value) -> Mask:
         if isinstance(a, Object) and isinstance(a.kind, str):
-            return self.c.read(("item", a.site, a.kind))
+            return self._element(a, index)
         if isinstance(a, External):
             row = self.ev.row(a.name)
             if row is not None and row.role == "environment":
                 return self._environment(index)
         return 0
 
+    def _element(self, container: Object, index: Value) -> Mask:
+        """The facts of one element: of what is stored under its key, if that is known, else of all."""
+        key = only(index)
+        if isinstance(key, Constant):
+            cell = ("item", container.site, container.kind, key)
+            if any(True for _ in self.ev.cells.writers(cell)):
+                return self.c.read(cell)
+        return self.c.read(("item", container.site, container.kind))
+
+    def _put_one(self, container: Object, index: Value, mask: Mask) -> None:
+        """Add to the facts of an element, and of any."""
+        key = only(index)
+        if isinstance(key, Constant):
+            self._write(("item", container.site, container.kind, key), mask)
+        self._write(("item", container.site, container.kind), mask)
+
     def _environment(self, name: Value) -> Mask:
-        known = only(name)
-        return IDENTITY if isinstance(known, Constant) and known.value in self.ev.knowledge.ranks else 0
+        found = 0
+        for each in self.ev.resolved(name):
+            if isinstance(each, Constant):
+                if each.value in self.ev.knowledge.ranks:
+                    found |= IDENTITY
+                elif each.value in self.ev.rows.host_variables:
+                    found |= BIT["host"] << _RAW
+        return found
 
     def slice(self, n: int, o: s.Slice) -> Mask:
         return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
@@ -782,6 +952,8 @@ class _Visit:
     def binary(self, n: int, o: s.Binary) -> Mask:
         if o.operator == "%" and isinstance(self._constant(o.left), str):
             return as_text(self.masks[o.right])
+        if o.operator in ("+", "|"):
+            self._hold_made(n, (o.left, o.right))
         if o.operator in "+-":
             return kept(self.masks[o.left]) | kept(self.masks[o.right]) | self._spread(o.left, o.right)
         return data(self.masks[o.left]) | data(self.masks[o.right]) | self._spread(o.left, o.right)
@@ -801,6 +973,10 @@ class _Visit:
         if isinstance(value, Constant):
             return 0
         if o.operators[0] in ("in", "not in"):  # the number of an object is alike in its table
+            if self._is_name(o.operands[0]):
+                right = self.masks[o.operands[-1]]
+                held = size_as_content(self._iterated(o.operands[-1]))
+                return (data(right & _RAWS) | choice_as_content(right) | held) & ~BIT["hash"]
             return (self._all(o.operands) | size_as_content(self._iterated(o.operands[-1]))) & ~BIT["hash"]
         if o.operators[0] in ("is", "is not"):
             # Which object it is counts, not what is in it.
@@ -815,6 +991,11 @@ class _Visit:
                     found |= data(mask)
             return found
         return self._all(o.operands)
+
+    def _is_name(self, n: int) -> bool:
+        """Whether a value is a text of the program: it is in a table for its keys, and in a text for the letters."""
+        value = self.ev.resolved(self.values[n])
+        return bool(value) and all(isinstance(a, Constant) and isinstance(a.value, str) for a in value)
 
     def _is_object(self, n: int) -> bool:
         """Whether a value certainly is nothing but objects, functions, classes and None."""
@@ -851,12 +1032,65 @@ class _Visit:
         if o.kind == "tuple":
             return found
         self._put(n, found)
+        self._hold_made(n, [o.elements[each] for each in o.starred])
+        for a in self.values[n]:
+            if isinstance(a, Object):
+                for position, element in enumerate(o.elements):
+                    if position not in o.starred:
+                        self._hold(a, element, n)
         return data(found) | spread(found)
 
     def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
         found = self._or(o.values)
-        self._put(n, found)
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                for key, value in zip(o.keys, o.values, strict=True):
+                    self._put_one(a, UNKNOWN if key is None else self.values[key], self.masks[value])
         return spread(found)
+
+    def _hold(self, container: Object, element: int, at: int) -> None:
+        """An element that is put into a container, and what decides whether it is, or which one.
+
+        What a loop takes from another container is put there if it was in that one.
+        """
+        taken = self._taken(element)
+        if taken is not None:
+            header, iterable = taken
+            mask = self._around(self.function.block_of[at], without=header)
+            self._hold_all(container, iterable, mask)
+            return
+        mask = self._around(self.function.block_of[at])
+        alternatives = self.ev.resolved(self.values[element])
+        if len(alternatives) > 1:
+            mask |= choice_as_content(self.masks[element])
+        for a in alternatives:
+            key = element_kind(a)
+            if key is not None and mask:
+                self._write(("present", container.site, container.kind, key), mask)
+
+    def _taken(self, n: int) -> tuple[int, int] | None:
+        """The header of the loop whose element an operation gives, and what it iterates over."""
+        o = self.operations[n]
+        while isinstance(o, (s.Load, s.Store)):
+            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
+            if before < 0:
+                return None
+            n, o = before, self.operations[before]
+        return (self.function.block_of[n], o.iterable) if isinstance(o, s.Next) else None
+
+    def _hold_all(self, container: Object, source: int, mask: Mask) -> None:
+        """The elements of another container that are put into one."""
+        if isinstance(container.kind, str):
+            for key, decided in self.c.presence(self.ref, self.values[source], self.masks[source]).items():
+                if decided | mask:
+                    self._write(("present", container.site, container.kind, key), decided | mask)
+
+    def _hold_made(self, n: int, sources: Iterable[int], mask: Mask = 0) -> None:
+        """The elements of other containers that one that is made here takes over."""
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                for each in sources:
+                    self._hold_all(a, each, mask)
 
     def _put(self, n: int, mask: Mask) -> None:
         for a in self.values[n]:
@@ -869,13 +1103,17 @@ class _Visit:
             operation = self.operations[loop]
             if isinstance(operation, s.Next):
                 found |= sized(self._iterated(operation.iterable))
+        sifted = 0
         header = self.function.block_of[o.loops[0]] if o.loops else 0
         own = self.ssa.controlling(self.function.block_of[n])
         for block in self._sifting(o):
             if block not in own and block != header:
                 decision = truth(self.masks[self.function.blocks[block].test or 0])
                 found |= data(decision) | content_as_size(decision)
+                sifted |= data(decision)
         self._put(n, found)
+        over = [loop.iterable for loop in map(self.operations.__getitem__, o.loops) if isinstance(loop, s.Next)]
+        self._hold_made(n, over, sifted)
         return found
 
     def _sifting(self, o: s.Collected) -> frozenset[int]:
@@ -902,7 +1140,29 @@ class _Visit:
         return found
 
     def next(self, n: int, o: s.Next) -> Mask:
+        if self._is_watched:
+            self._raise_from_elements(n, self.values[o.iterable])
+        parts = self._parts_of_elements(o.iterable)
+        if parts is not None:
+            self.parts[n] = parts
         return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
+
+    def _parts_of_elements(self, n: int) -> tuple[Mask, ...] | None:
+        """The facts of each part of the tuples that numbering elements, or taking them together, gives."""
+        o = self.operations[n]
+        while isinstance(o, (s.Load, s.Store)):
+            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
+            if before < 0:
+                return None
+            n, o = before, self.operations[before]
+        if not isinstance(o, s.Call) or any(a.star or a.keyword for a in o.arguments):
+            return None
+        callee = only(self.values[o.function])
+        row = self.ev.row(callee.name) if isinstance(callee, External) else None
+        elements = [self._iterated(a.value) & ~(_TO_SIZE | _TO_PRESENCE) for a in o.arguments]
+        if row is not None and row.role == "enumerate" and elements:
+            return 0, elements[0]
+        return tuple(elements) if row is not None and row.role == "zip" else None
 
     def item(self, n: int, o: s.Item) -> Mask:
         parts = self.parts.get(o.value)
@@ -913,15 +1173,86 @@ class _Visit:
     def same(self, n: int, o: s.Await | s.Enter | s.Captured) -> Mask:
         return self.masks[o.value if isinstance(o, s.Await) else o.manager if isinstance(o, s.Enter) else o.subject]
 
+    # -- exceptions
+
+    def raise_(self, n: int, o: s.Raise) -> Mask:
+        """A ``raise`` that leaves the function: whatever decides whether it runs."""
+        if self._is_watched and self._leaves(self.function.block_of[n]):
+            mask = self._around(self.function.block_of[n])
+            if mask:
+                self._raised[n] = dict.fromkeys(self.c.exceptions.raised_by(self.ref, n, o), mask)
+        return 0
+
+    def _leaves(self, block: int) -> bool:
+        """Whether a block that raises leads out of the function, and to no clause of its own."""
+        return all(target == s.FAILURE for target in self.ssa.usual(block))
+
+    def _raise(self, n: int, kind: ExceptionKind, mask: Mask) -> None:
+        mask |= self._around(self.function.block_of[n]) & _DECIDING if mask else 0
+        if mask:
+            found = self._raised.setdefault(n, {})
+            found[kind] = found.get(kind, 0) | mask
+
+    def _raise_from(self, n: int, ref: FunctionRef, arguments: Callable[[int], Mask]) -> None:
+        """What a call of a project's function raises, by its relations."""
+        kinds = self.c.read(("raised kinds", ref))
+        if kinds:
+            for (kind, calls), position in list(self.c.exception_kinds.items()):
+                if kinds >> position & 1:
+                    before = self._came_through.get((n, kind), calls + 1)
+                    self._came_through[n, kind] = min(before, calls + 1)
+                    self._raise(n, kind, composed(self.c.read(("raises", ref, kind)), arguments))
+
+    def _raise_from_elements(self, n: int, value: Value) -> None:
+        """What taking an element from an iterator raises."""
+        for a in self.ev.resolved(value):
+            if self.ev.is_generator(a):
+                assert isinstance(a.kind, FunctionRef)
+                self._raise_from(n, a.kind, self._entries(a.kind))
+
+    def _entries(self, ref: FunctionRef) -> Callable[[int], Mask]:
+        """What all callers pass for each parameter of a function."""
+        formals = self.ev.project.function(ref).formals
+        return lambda k: self.c.concrete(ref, parameter(k)) if k < len(formals) else 0
+
+    def _raise_from_library(self, n: int, o: s.Call, a: Any, given: Mask) -> None:
+        kind = self.c.exceptions.raised_by_library(a)
+        method = self.operations[o.function]
+        if kind != READ and isinstance(method, s.Attribute):
+            bare = self.ev.knowledge.methods.get(method.name)
+            if bare is not None and bare.reads:
+                kind = READ
+        if kind is not None:
+            self._raise(n, kind, BIT["files"] | (data(given | self._receiver(o)) if kind == READ else 0))
+
     def caught(self, n: int, o: s.Caught) -> Mask:
+        """Whether a clause is entered: what decides whether something is raised that it catches."""
         found = 0
-        for a in self.ev.resolved(self.values[o.kind]) if o.kind is not None else ():
-            each = [x for part in a.elements for x in part] if isinstance(a, Sequence) else [a]
-            for exception in each:
-                known = self.ev.knowledge.get(exception.name) if isinstance(exception, External) else None
-                if known is not None and known.raised is not None:
-                    found |= BIT[known.raised]
+        for at, raised in self._raised.items():
+            for kind, mask in raised.items():
+                clause = self.c.exceptions.caught(self.ref, self.function.block_of[at], kind)
+                if clause is not None and clause.number == n:
+                    found |= mask if kind not in (READ, OUTSIDE) else mask & ~BIT["files"] | self._outside(n, o)
         return found
+
+    def _outside(self, n: int, o: s.Caught) -> Mask:
+        """The causes of the failures outside the program that a clause names."""
+        found = 0
+        if o.kind is None:
+            return BIT["files"]
+        for clause in (c for each in self.ssa.tries for c in each.clauses if c.number == n):
+            for a in self.c.exceptions.kinds(self.ref, clause) or ():
+                found |= BIT[self.c.exceptions.cause(a) or "files"]
+        return found
+
+    def _publish_raised(self) -> None:
+        for at, raised in self._raised.items():
+            for kind, mask in raised.items():
+                calls = self._came_through.get((at, kind), 0)
+                if calls < FURTHEST and self.c.exceptions.caught(self.ref, self.function.block_of[at], kind) is None:
+                    position = self.c.exception_kinds.setdefault((kind, calls), len(self.c.exception_kinds))
+                    self.c.cells.write(("raised kinds", self.ref), 1 << position)
+                    self.c.cells.write(("raises", self.ref, kind), mask)
 
     def matches(self, n: int, o: s.Matches) -> Mask:
         return data(self.masks[o.subject]) | self._all(o.values)
@@ -956,7 +1287,8 @@ class _Visit:
         mask = self.masks[o.value] | self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                self._write(("item", a.site, a.kind), mask)
+                self._put_one(a, self.values[o.index], mask)
+                self._hold(a, o.value, n)
         return self.masks[o.value]
 
     def _all(self, numbers: Iterable[int]) -> Mask:
@@ -987,7 +1319,22 @@ class _Visit:
         found = decides(choice_as_content(callee))
         for each in self.ev.callees(call.callees):
             found |= self._called(n, o, each, call, positional, keywords, rest)
+            if self._is_watched:
+                self._raise_from_call(n, o, each, positional, keywords, rest)
         return found
+
+    def _raise_from_call(
+        self, n: int, o: s.Call, a: Any, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> None:
+        if isinstance(a, Function):
+            if self.c.read(("raised kinds", a.ref)) and not self.ev.project.function(a.ref).generator:
+                masks = self._argument_masks(a, positional, keywords, rest, self._receiver(o))
+                self._raise_from(n, a.ref, lambda k: masks[k] if k < len(masks) else 0)
+        elif not isinstance(a, (Class, Constant)):
+            row = self.ev.row(a.name) if isinstance(a, External) else None
+            if row is not None and row.element is not None and o.arguments:
+                self._raise_from_elements(n, self.values[o.arguments[0].value])
+            self._raise_from_library(n, o, a, union(positional) | union(keywords.values()) | rest)
 
     def _called(
         self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1025,32 +1372,8 @@ class _Visit:
     def _argument_masks(
         self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask
     ) -> list[Mask]:
-        """The facts of the argument for each parameter of a function."""
-        formals = self.ev.project.function(f.ref).formals
-        given = list(positional)
-        if f.receiver is not None:
-            given.insert(0, receiver)
-        found = []
-        for formal in formals:
-            if formal.kind in ("positional-only", "standard") and given:
-                found.append(given.pop(0))
-            elif formal.name in keywords:
-                found.append(keywords[formal.name])
-            elif formal.kind == "*":
-                found.append(self._union(given) | rest)
-                given = []
-            elif formal.kind == "**":
-                found.append(self._union(keywords.values()) | rest)
-            else:
-                found.append(rest if rest else self.c.read(("default", f.ref, formal.name)))
-        return found
-
-    @staticmethod
-    def _union(masks: Iterable[Mask]) -> Mask:
-        found = 0
-        for each in masks:
-            found |= each
-        return found
+        given = [receiver, *positional] if f.receiver is not None else list(positional)
+        return self.c.argument_masks(f.ref, given, keywords, rest)
 
     def _given(
         self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask = 0
@@ -1105,13 +1428,17 @@ class _Visit:
         self, n: int, o: s.Call, a: External, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         found = self._of_known(known, o, given) if known is not None else None
+        if known is not None and known.reads and o.arguments:
+            path = only(self.ev.resolved(self.values[o.arguments[0].value]))
+            if isinstance(path, Constant) and str(path.value).startswith(self.ev.rows.host_paths):
+                return BIT["machine"]
         if found is None and row is not None:
             found = self._by_row(n, o, a, row, positional, given)
         if found is not None:
             return found
-        if known is not None and known.kind in ("decorator", "identity"):
+        if known is not None and known.kind in ("decorator", "identity", "currying"):
             return given
         if self.ev.rows.is_host(a.name):
             return data(given)
@@ -1128,7 +1455,7 @@ class _Visit:
         if source:
             return source
         if known.gives_global:
-            return BIT[SPREAD] | data(given)
+            return BIT[SPREAD] | BIT[GLOBAL]  # one value, of which each process holds a part
         return self._applied(known, o, given) if known.kind == "apply" and known.function else None
 
     def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
@@ -1147,6 +1474,7 @@ class _Visit:
             return turned(given | self._contained(o), row.turns) | spread(given)
         if row.makes is not None:
             self._put(n, given)
+            self._hold_made(n, [a.value for k, a in enumerate(o.arguments) if k in row.elements])
             return given
         handler = _ROLES.get(row.role or "")
         if handler is not None:
@@ -1159,7 +1487,32 @@ class _Visit:
     def _from_getattr(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         if len(positional) < 2:
             return data(given)
-        return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+        return positional[0] | decides(positional[1]) | union(positional[2:]) | self._named(o)
+
+    def _from_field(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """The default of a record's field, or what makes it."""
+        found = given
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    found |= data(self.c.concrete(f.ref, self.c.read(("result", f.ref))))
+        return found
+
+    def _from_replace(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """A copy of a record with other fields, which is decided by what decides whether it is made."""
+        around = self._around(self.function.block_of[o.function])
+        for a in self.ev.resolved(self.values[o.arguments[0].value]) if positional else ():
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                for each in o.arguments:
+                    if each.keyword is not None:
+                        self._write(("field", a.kind, each.keyword), self.masks[each.value] | around)
+        return positional[0] if positional else 0
+
+    def _from_type(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """Of what type a value is: which of its alternatives it is counts, not what it contains."""
+        if not positional:
+            return 0
+        return choice_as_content(positional[0]) | presence_as_content(positional[0])
 
     def _from_hash(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         is_text = any(isinstance(self._constant(each.value), str) for each in o.arguments)
@@ -1214,7 +1567,7 @@ class _Visit:
         self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         known = self.ev.knowledge.get(a.name)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if known is not None and known.kind == "currying" and a.arguments.positional:
             held = data(self.masks[o.function])
             found = 0
@@ -1237,8 +1590,14 @@ class _Visit:
             for f in self.ev.callees(self.ev.wrapped(a)):
                 if isinstance(f, Function):
                     found |= self._given(f, positional, keywords, rest, self._receiver(o))
-            return data(found) | spread(found) if known.kind == "transform" else spread(given)
+            if known.kind == "transform" or (known.kind == "jit" and self._is_here(given)):
+                return data(found) | spread(found)
+            return spread(given)
         return self._loose(given)
+
+    def _is_here(self, mask: Mask) -> bool:
+        """Whether values are certainly in this process's memory, or on its devices."""
+        return not self.c.concrete(self.ref, mask) & (BIT[SPREAD] | BIT[GLOBAL])
 
     def _of_method(
         self, n: int, o: s.Call, name: str, bare: str, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1258,7 +1617,7 @@ class _Visit:
                 return 0
             return BIT[bare_known.source]
         receiver = self._receiver(o)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if bare == "format":
             return as_text(receiver | given)
         return data(receiver) | spread(receiver) | (self._loose(given) if name else 0)
@@ -1272,15 +1631,20 @@ class _Visit:
         row = self.ev.rows.methods.get(a.name)
         base = a.base
         assert isinstance(base, Object)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
             self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
+            if row.stores is not None and row.stores < len(o.arguments):
+                self._hold(base, o.arguments[row.stores].value, o.function)
+            elif row.stores is None and o.arguments:
+                self._hold_all(base, o.arguments[0].value, around)
             return 0
-        found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
+        found = self._receiver(o)
         if row is not None and row.role == "get" and positional:
-            return found | decides(positional[0]) | self._union(positional[1:])
-        return found
+            found |= self._element(base, self.values[o.arguments[0].value])
+            return found | decides(positional[0]) | union(positional[1:])
+        return found | self.c.read(("item", base.site, base.kind))
 
 
 def _length(value: Value) -> int | None:
@@ -1298,9 +1662,12 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
     s.Item: _Visit.item, s.Enter: _Visit.same, s.Await: _Visit.same, s.Captured: _Visit.same, s.Caught: _Visit.caught,
     s.Matches: _Visit.matches, s.Yield: _Visit.yielded, s.Return: _Visit.returned,
     s.StoreAttribute: _Visit.store_attribute, s.StoreSubscript: _Visit.store_subscript, s.Call: _Visit.call,
+    s.Raise: _Visit.raise_,
 }  # fmt: skip
 _ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
     "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
+    "isinstance": _Visit._from_type, "hasattr": _Visit._from_type, "type": _Visit._from_type,
+    "replace": _Visit._from_replace, "field": _Visit._from_field,
     "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
     "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
 }  # fmt: skip

@@ -16,9 +16,18 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.core.conditions import Conditions, Expression, decided_in, normal, simplified, substituted
+from spmdlint.core.conditions import (
+    FALSE,
+    TRUE,
+    Conditions,
+    Expression,
+    decided_in,
+    normal,
+    simplified,
+    substituted,
+)
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import Ssa
+from spmdlint.core.ssa import Clause, Ssa, Try
 from spmdlint.core.values import (
     NONE,
     OPEN,
@@ -41,13 +50,15 @@ from spmdlint.core.values import (
 from spmdlint.core.values import (
     Sequence as Elements,
 )
+from spmdlint.domains.exceptions import Kind as ExceptionKind
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.spelled import called_as
 
 Strength = OneOf["strong", "weak"]
-SIZE = 300
+SIZE = 1200
 """The most nodes of a term; what comes after them is unknown."""
 NESTING = 60
 _ONE_PROCESS = (0, 1)
@@ -135,7 +146,16 @@ class Pause(Struct, frozen=True, cache_hash=True):
     """A generator gives an element: the block of a context manager runs here."""
 
 
-Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause
+class Raising(Struct, frozen=True, cache_hash=True):
+    """An exception of one of some kinds may be raised here, in one process and not in another."""
+
+    kinds: frozenset[ExceptionKind]
+    path: tuple[Site, ...]
+
+
+Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause | Raising
+Element: TypeAlias = tuple[int, FunctionRef]
+"""The operation that gives the element of a loop's round, and the class of the element or the function that it is."""
 Decide: TypeAlias = Callable[[Expression], "bool | None"]
 NOTHING = Series()
 
@@ -150,6 +170,14 @@ class Effects:
         self._active: set[FunctionRef] = set()
         self.is_local_call: Callable[[Site, frozenset[int]], bool] = lambda site, statics: False
         """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        self.is_global_call: Callable[[Site], bool] = lambda site: False
+        """Whether an argument of a call was made to be on the devices of several processes."""
+        self.raised: Callable[[FunctionRef, int], frozenset[ExceptionKind]] = lambda ref, n: frozenset()
+        """The exceptions that an operation may raise in one process and not in another."""
+        self.catching: Callable[[FunctionRef, int, ExceptionKind], Clause | None] = lambda ref, block, kind: None
+        """The clause that catches an exception that is raised in a block."""
+        self.is_entered: Callable[[FunctionRef, int], bool] = lambda ref, n: False
+        """Whether a clause is entered in one process and not in another."""
         self._is_searching = True
         """Before the speaking functions are known, a compiled function counts as one that speaks."""
         self.host, self.callers = self._reached()
@@ -314,19 +342,21 @@ class Effects:
         self._terms[ref] = found
         return found
 
-    def of_loop(self, ref: FunctionRef, header: int) -> Term:
-        """The term of one round of a loop."""
-        walk = _Walk(self, ref)
+    def of_loop(self, ref: FunctionRef, header: int, element: Element | None = None) -> Term:
+        """The term of one round of a loop; of one for an element of a kind, if that is given."""
+        walk = _Walk(self, ref, element)
         parts: list[Term] = []
         walk.after(header, parts, s.EXIT, None)
         found = parts[0] if parts else NOTHING
         return found.body if isinstance(found, Star) else found
 
-    def of_operation(self, ref: FunctionRef, n: int, o: s.Operation) -> Term:
+    def of_operation(self, ref: FunctionRef, n: int, o: s.Operation, element: Element | None = None) -> Term:
         """The term of one operation."""
         kind = type(o)
         if kind is s.Call:
-            return self.of_call(ref, n, o)  # type: ignore[arg-type]
+            return self._with_exceptions(ref, n, self.of_call(ref, n, o, element))  # type: ignore[arg-type]
+        if kind is s.Raise or kind is s.Next:
+            return self._with_exceptions(ref, n, NOTHING)
         if kind is s.Attribute:
             return self._of_read(ref, n, o)  # type: ignore[arg-type]
         if kind is s.Enter:
@@ -336,6 +366,13 @@ class Effects:
         if kind is s.Yield:
             return Pause()
         return NOTHING
+
+    def _with_exceptions(self, ref: FunctionRef, n: int, term: Term) -> Term:
+        """The term of an operation with the exceptions that it may raise: where the callee's term has them, there."""
+        kinds = self.raised(ref, n)
+        left = kinds - {kind for each in raisings_in(term) for kind in each.kinds}
+        term = without_raisings(term, lambda each: not each.kinds & kinds)
+        return series(Raising(left, (Site(ref, n),)), term) if left else term
 
     def _of_read(self, ref: FunctionRef, n: int, o: s.Attribute) -> Term:
         base = self.ev.functions[ref].values[o.base]
@@ -369,10 +406,28 @@ class Effects:
                         parts.append(self._of_function(each, Arguments(), (), (Site(ref, n),)))
         return alternatives(parts) if parts else NOTHING
 
-    def of_call(self, ref: FunctionRef, n: int, o: s.Call) -> Term:
+    def of_call(self, ref: FunctionRef, n: int, o: s.Call, element: Element | None = None) -> Term:
         """The term of a call: of each function that it may run, if they are several."""
         parts = self.by_callee(ref, n, o)
+        if element is not None and self.is_of(ref, o.function, element[0]):
+            parts = [part for part in parts if element_of(part[0]) == element[1]]
         return alternatives([term for _, term in parts]) if parts else NOTHING
+
+    def is_of(self, ref: FunctionRef, n: int, element: int, depth: int = 6) -> bool:
+        """Whether an operation gives the element that a loop takes, or one of its methods."""
+        if n == element or depth == 0:
+            return n == element
+        o = self.ev.project.function(ref).operations[n]
+        if isinstance(o, s.Load):
+            definition = self.ev.structure.ssa(ref).loads.get(n, -1)
+            return definition >= 0 and self.is_of(ref, definition, element, depth - 1)
+        if isinstance(o, s.Call):
+            callee = only(self.ev.functions[ref].values[o.function])
+            row = self.ev.row(callee.name) if isinstance(callee, External) else None
+            is_member = row is not None and row.role == "getattr" and bool(o.arguments)
+            return is_member and self.is_of(ref, o.arguments[0].value, element, depth - 1)
+        before = o.value if isinstance(o, s.Store) else o.base if isinstance(o, s.Attribute) else None
+        return before is not None and self.is_of(ref, before, element, depth - 1)
 
     def by_callee(self, ref: FunctionRef, n: int, o: s.Call) -> list[tuple[Alternative, Term]]:
         """The alternatives for the callee of a call, and what each does."""
@@ -399,7 +454,7 @@ class Effects:
         expressions: tuple[tuple[str | None, Expression], ...],
         path: tuple[Site, ...],
     ) -> Term:
-        if isinstance(a, Result) and any(_is_symbolic(x) for value in a.arguments.all() for x in value):
+        if isinstance(a, Result) and not self._is_partial(a) and _is_symbolic(a):
             return (
                 NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
             )
@@ -413,6 +468,10 @@ class Effects:
                 return Invoke(a, arguments, expressions, path)
             return NOTHING
         return self._concrete(ref, n, a, arguments, expressions, path)
+
+    def _is_partial(self, a: Result) -> bool:
+        known = self.ev.knowledge.get(a.name)
+        return known is not None and known.kind == "currying"
 
     def _is_merged(self, a: Member) -> bool:
         """Whether the receiver of a method is known by an annotation alone, which derived classes fit as well."""
@@ -453,6 +512,8 @@ class Effects:
         direct = self._direct(ref, n, a, arguments, path)
         if direct is not None:
             return Call(direct)
+        if isinstance(a, External) and self._ends(a):
+            return Fail()
         if isinstance(a, Result):
             known = self.ev.knowledge.get(a.name)
             if known is not None and known.kind == "currying" and a.arguments.positional:
@@ -482,6 +543,11 @@ class Effects:
         if (a is OPEN or a == OPEN or isinstance(a, (External, Member))) and self._hands_over(a, arguments):
             return Unknown()
         return NOTHING
+
+    def _ends(self, a: External) -> bool:
+        """Whether a call raises, or ends the process with an error."""
+        known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
+        return row is not None and row.role == "raises" and known is None
 
     def _hands_over(self, a: Alternative, arguments: Arguments) -> bool:
         """Whether code that nobody knows is given something that makes parallel calls."""
@@ -642,11 +708,12 @@ class Effects:
                 return None
         if not self.ev.wrapped(a):
             return None
-        strength: Strength = (
-            "strong" if spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a)) else "weak"
-        )
+        certain = spans or self._is_sharded(a)
+        if not certain and not self._is_searching:
+            certain = self._communicates(a) or self.is_global_call(path[-1])
+        strength: Strength = "strong" if certain else "weak"
         return ParallelCall(
-            self._name(a),
+            self._name(a, path[-1]),
             strength,
             a.site,
             path,
@@ -705,11 +772,13 @@ class Effects:
         inner = (f.ref for f in self.ev.callees(self.ev.wrapped(a)) if isinstance(f, Function))
         return any(call.everyone for ref in inner for call in calls_in(self.term(ref)))
 
-    def _name(self, a: Result) -> str:
+    def _name(self, a: Result, site: Site) -> str:
         for each in sorted(self.ev.wrapped(a), key=in_order):
             if isinstance(each, Function):
                 name = self.ev.project.function(each.ref).name
-                return f"a lambda under {a.name}" if name == "<lambda>" else name
+                if name != "<lambda>":
+                    return name
+                return called_as(self.ev.project.function(site.ref), site.number) or f"a lambda under {a.name}"
             if isinstance(each, (Parameter, Member)):
                 return each.name
         return f"a function under {a.name}"
@@ -805,6 +874,16 @@ class Effects:
         return star(self.expanded(term.body, nesting)) if isinstance(term, Star) else term
 
 
+def element_of(callee: Alternative) -> FunctionRef | None:
+    """The kind of the element that is called, or whose method is."""
+    if isinstance(callee, Function):
+        receiver = callee.receiver
+        return receiver.kind if isinstance(receiver, Object) and isinstance(receiver.kind, FunctionRef) else callee.ref
+    if isinstance(callee, Object):
+        return callee.kind if isinstance(callee.kind, FunctionRef) else None
+    return callee.ref if isinstance(callee, Class) else None
+
+
 def _is_self(effects: Effects, a: Member) -> bool:
     """Whether a member is one of a method's own receiver."""
     base = a.base
@@ -850,7 +929,7 @@ class _Instance:
             return star(self.term(term.body))
         if isinstance(term, Invoke):
             return self._invoke(term)
-        return term
+        return replace(term, path=(*self.path, *term.path)) if isinstance(term, Raising) else term
 
     def _invoke(self, term: Invoke) -> Term:
         arguments = term.arguments.mapped(self.values.value)
@@ -895,9 +974,10 @@ def _is_symbol(a: Member) -> bool:
 class _Walk:
     """One walk over the control-flow graph of a function."""
 
-    def __init__(self, effects: Effects, ref: FunctionRef) -> None:
+    def __init__(self, effects: Effects, ref: FunctionRef, element: Element | None = None) -> None:
         self.effects = effects
         self.ref = ref
+        self.element = element
         self.function = effects.ev.project.function(ref)
         self.ssa: Ssa = effects.ev.structure.ssa(ref)
         self.live = effects.ev.functions[ref].live
@@ -909,6 +989,8 @@ class _Walk:
         """The headers of the loops around, innermost last."""
         self.behind: list[frozenset[int]] = []
         """Where each of these loops leads when it ends."""
+        self.tried: list[Try] = []
+        """The try statements around."""
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         """The term of the blocks from ``start`` to ``until``, leaving early if control leaves ``within``."""
@@ -936,14 +1018,52 @@ class _Walk:
                 return series(*parts, Leave())
             if within is not None and block not in within:
                 return series(*parts, self._on_the_way_out(block))
-            seen.add(block)
-            parts.append(self._of_block(block))
-            last = block
-            following = self.after(block, parts, until, within)
+            guarded = self._entered(block)
+            if guarded is not None:
+                following = self._tried(guarded, block, parts, within)
+            else:
+                seen.add(block)
+                parts.append(self._of_block(block))
+                last = block
+                following = self.after(block, parts, until, within)
             if following is None:
                 return series(*parts)
             block = following
         return series(*parts)
+
+    def _entered(self, block: int) -> Try | None:
+        """The outermost try statement that begins here and some of whose handlers only some processes enter."""
+        for each in reversed(self.ssa.tries):
+            if block in each.blocks and each not in self.tried:
+                for clause in each.clauses:
+                    if clause.block in self.live and self.effects.is_entered(self.ref, clause.number):
+                        return each
+        return None
+
+    def _tried(self, guarded: Try, block: int, parts: list[Term], within: frozenset[int] | None) -> int | None:
+        """A try statement: what it does if nothing is raised, or what it does until then and the handler."""
+        join = self.ssa.meeting(block, guarded.clauses[0].target)
+        self.tried.append(guarded)
+        usual = self.region(block, join, within)
+        self.tried.pop()
+        block_of = self.function.block_of
+        caught = {
+            each: clause
+            for each in raisings_in(usual)
+            if block_of[each.path[0].number] in guarded.blocks
+            for kind in each.kinds
+            if (clause := self.effects.catching(self.ref, block_of[each.path[0].number], kind)) in guarded.clauses
+        }
+        found = without_raisings(usual, caught.__contains__)
+        for clause in reversed(guarded.clauses):
+            cut = interrupted(usual, lambda each, clause=clause: caught.get(each) == clause)  # type: ignore[misc]
+            if cut is not None:
+                handler = self.region(clause.target, join, within)
+                condition, holds = self.effects.conditions.literal(self.ref, clause.number)
+                arms = (series(cut, handler), found)
+                found = select(condition, *(arms if holds else reversed(arms)))
+        parts.append(found)
+        return None if within is not None and join not in within else join
 
     def _quits(self, block: int) -> bool:
         """Whether a block ends the process without an error."""
@@ -976,7 +1096,7 @@ class _Walk:
             parts = []
             for n in self.function.blocks[block].operations:
                 if type(operations[n]) in _SPEAKING:
-                    parts.append(self.effects.of_operation(self.ref, n, operations[n]))
+                    parts.append(self.effects.of_operation(self.ref, n, operations[n], self.element))
             known = self._by_block[block] = series(*parts)
         return known
 
@@ -1061,13 +1181,19 @@ class _Walk:
         test = self.function.blocks[block].test
         if pair is None or test is None:
             return select(None, *arms)
-        condition, holds = self.effects.conditions.literal(self.ref, test)
+        if self.element is not None:
+            expression = self.effects.conditions.expression(self.ref, test)
+            condition, holds = self.effects.conditions.of_element(expression, self.ref, *self.element)
+            if condition in (TRUE, FALSE):
+                return arms[0] if ((condition == TRUE) == holds) == (targets[0] == pair[0]) else arms[1]
+        else:
+            condition, holds = self.effects.conditions.literal(self.ref, test)
         if (targets[0] == pair[0]) != holds:
             arms.reverse()
         return select(condition, *arms)
 
 
-_SPEAKING = frozenset((s.Call, s.Attribute, s.Enter, s.Leave, s.Yield))
+_SPEAKING = frozenset((s.Call, s.Attribute, s.Enter, s.Leave, s.Yield, s.Raise, s.Next))
 
 
 # -- the normal form
@@ -1113,9 +1239,9 @@ def select(condition: Expression | None, yes: Term, no: Term) -> Term:
     if yes == no:
         return yes
     if _only_fails(yes) and not _only_fails(no):
-        return no
+        return series(*raisings_in(yes), no)
     if _only_fails(no):
-        return yes
+        return series(*raisings_in(no), yes)
     if condition is not None and _same_calls(yes, no):
         return yes
     return Choice(condition, yes, no)
@@ -1153,12 +1279,54 @@ def _does_something(term: Term) -> bool:
         return any(map(_does_something, term.parts))
     if isinstance(term, Choice):
         return _does_something(term.yes) or _does_something(term.no)
-    return isinstance(term, (Call, Invoke, Star, Unknown, Pause))
+    return isinstance(term, (Call, Invoke, Star, Unknown, Pause, Raising))
 
 
 def _only_fails(term: Term) -> bool:
     """Whether a term ends in an exception before it calls anything."""
-    return isinstance(term, Fail)
+    parts = parts_of(term)
+    return bool(parts) and isinstance(parts[-1], Fail) and all(isinstance(part, Raising) for part in parts[:-1])
+
+
+def raisings_in(term: Term) -> list[Raising]:
+    """The exceptions that a term may raise."""
+    if isinstance(term, Raising):
+        return [term]
+    if isinstance(term, Series):
+        return [each for part in term.parts for each in raisings_in(part)]
+    if isinstance(term, Choice):
+        return raisings_in(term.yes) + raisings_in(term.no)
+    return raisings_in(term.body) if isinstance(term, Star) else []
+
+
+def without_raisings(term: Term, gone: Callable[[Raising], bool] = lambda each: True) -> Term:
+    """A term without some of the exceptions that it may raise."""
+    if isinstance(term, Raising):
+        return NOTHING if gone(term) else term
+    if isinstance(term, Series):
+        return series(*(without_raisings(part, gone) for part in term.parts))
+    if isinstance(term, Choice):
+        return select(term.condition, without_raisings(term.yes, gone), without_raisings(term.no, gone))
+    return star(without_raisings(term.body, gone)) if isinstance(term, Star) else term
+
+
+def interrupted(term: Term, ends: Callable[[Raising], bool]) -> Term | None:
+    """What a term does until the first exception of some kind; None if it raises none.
+
+    A loop is interrupted in its first round, and what decides about an arm that raises is taken to hold.
+    """
+    if isinstance(term, Raising):
+        return NOTHING if ends(term) else None
+    if isinstance(term, Series):
+        for position, part in enumerate(term.parts):
+            found = interrupted(part, ends)
+            if found is not None:
+                return series(*term.parts[:position], found)
+        return None
+    if isinstance(term, Choice):
+        yes, no = interrupted(term.yes, ends), interrupted(term.no, ends)
+        return no if yes is None else yes if no is None else select(term.condition, yes, no)
+    return interrupted(term.body, ends) if isinstance(term, Star) else None
 
 
 def returned(term: Term) -> Term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,11 +24,11 @@ class Found(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Found:
+def find(config: Config, paths: Sequence[Path], typed: Collection[Path] = ()) -> Found:
     """Find the project's files and mark those at or below ``paths``, which are absolute.
 
     A file given by name is linted even if it is excluded, unless the configuration forces exclusion; so are the files
-    of an excluded folder given by name. ``typed`` is a file that need not exist: its text comes from elsewhere.
+    of an excluded folder given by name. ``typed`` are files that need not exist: their text comes from elsewhere.
 
     Raises:
         UsageError: a path does not exist.
@@ -40,12 +40,12 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
     project = set(walk(config.root, at(config.root, configured), descend=not config.flat, linked_from=config.root))
     asked: set[Path] = set()
     notes: list[str] = []
-    for path in (*paths, *(() if typed is None else (typed,))):
+    for path in (*paths, *typed):
         if path.is_dir():
             asked.update(_in_folder(path, config, configured, project))
-        elif path != typed and not path.exists():
+        elif path not in typed and not path.exists():
             raise UsageError(f"There is no file or folder {path}; fix the path, or leave it out.")
-        elif path != typed and path.suffix not in (*SUFFIXES, ""):
+        elif path not in typed and path.suffix not in (*SUFFIXES, ""):
             notes.append(f"{path} is not linted: it is neither a .py file nor a notebook.")
         else:
             path = _own_name(path, project)

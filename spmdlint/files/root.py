@@ -43,6 +43,14 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     return replace(read_config(common, file), flat=flat, marked=False)
 
 
+def absolute(path: str | Path) -> Path:
+    """The path with links in its folders resolved; a file that is itself a link keeps its name."""
+    if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for names that are too long)
+        return Path(os.path.realpath(path))
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve also follows the last link)
+    return Path(os.path.realpath(folder), name)
+
+
 def _candidates(common: Path) -> Iterator[tuple[Path, Path | None]]:
     """Folders that may be the root, the best first, each with its configuration."""
     top = git_root(common)

@@ -11,6 +11,10 @@ import os
 import time
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spmdlint.config import Config
 
 FOLDER = ".spmdlint_cache"
 SUFFIX = ".kept"
@@ -20,6 +24,12 @@ MAX_BYTES = 128 << 20
 """The most bytes of documents in one folder; the least recently used ones are deleted first."""
 _DAY = 86_400
 _DIGEST = hashlib.sha256().digest_size
+
+
+def usual_folder(config: Config) -> Path | None:
+    """Where the results of a project are kept unless the user says otherwise; None for a folder that is no project."""
+    # If nothing defines the project, its folder may be a home folder, which the linter must not write to.
+    return config.root / FOLDER if config.marked else None
 
 
 class Store:

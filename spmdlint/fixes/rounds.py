@@ -44,9 +44,9 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
             applied = apply(old, fixes)
             if applied.text == old:
                 continue
-            if not _exact(old):
+            if not exact(old):
                 spoiled[path] = f"{path} was not changed: its line starts are uncertain (it may contain a form feed)."
-            elif not _exact(applied.text):
+            elif not exact(applied.text):
                 spoiled[path] = f"{path} was not changed: with its fixes, it would no longer parse."
             else:
                 before.setdefault(path, old)
@@ -68,7 +68,7 @@ def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
     return found
 
 
-def _exact(text: str) -> bool:
+def exact(text: str) -> bool:
     """Whether a text parses, and the parser reproduces every character of it: otherwise its spans are unreliable."""
     import libcst  # which a run that fixes nothing does not need
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal as OneOf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.core.conditions import (
     RANK,
@@ -25,8 +26,8 @@ from spmdlint.core.conditions import (
     simplified,
 )
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import NOTHING, Loop, Ssa
-from spmdlint.core.values import Alternative, External, Site, in_order, only
+from spmdlint.core.ssa import NOTHING, Loop, Ssa, Try
+from spmdlint.core.values import Alternative, External, Object, Parameter, Result, Site, Value, in_order, only
 from spmdlint.domains.content import (
     BIT,
     CAUSES,
@@ -36,6 +37,7 @@ from spmdlint.domains.content import (
     any_facet,
     choice,
     content,
+    element_kind,
     kinds,
     size_as_content,
     truth,
@@ -44,6 +46,7 @@ from spmdlint.domains.effects import (
     Call,
     Choice,
     Effects,
+    Element,
     Fail,
     Leave,
     ParallelCall,
@@ -58,6 +61,7 @@ from spmdlint.domains.effects import (
     series,
     specialised,
     without_pauses,
+    without_raisings,
 )
 from spmdlint.hazards.why import Why
 from spmdlint.heuristics.extent import Extent
@@ -65,7 +69,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.operands import inputs
 
-Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint"]
+Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint", "exception"]
 REPORTED: Mask = CAUSES & ~(BIT["thread"] | BIT["callback"])
 """The causes of default findings: what another thread has stored is mostly there on all processes in the end."""
 LARGEST = 1 << 16
@@ -75,7 +79,10 @@ EXPANSIONS = 7
 
 
 class Divergence(Struct, frozen=True):
-    """A condition that varies, the kind of its cause, and the first parallel call that only some processes make."""
+    """A condition that varies, the kind of its cause, and the first parallel call that only some processes make.
+
+    ``handler``: the condition is that an exception is raised, and the call is in the handler or what this interrupts.
+    """
 
     branch: Site
     kind: str
@@ -90,6 +97,8 @@ class Divergence(Struct, frozen=True):
         """The hazard, so that one fault has one code: what the call does takes precedence over the cause."""
         if self.call.checkpoint:
             return "checkpoint"
+        if self.handler:
+            return "exception"
         if self.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
         return "unsteady"
@@ -121,13 +130,12 @@ class Divergences:
                 yield from self._in_function(ref)
 
     def _in_function(self, ref: FunctionRef) -> Iterator[Divergence]:
-        term = without_pauses(self.effects.expanded(self.effects.term(ref)))
+        term = without_raisings(without_pauses(self.effects.expanded(self.effects.term(ref))))
         function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
         found: list[tuple[int, Divergence]] = []
         for block in sorted(self.ev.functions[ref].live):
-            arms = ssa.arms(block)
             test = function.blocks[block].test
-            if arms is None or test is None:
+            if test is None or (ssa.arms(block) is None and ssa.guarded_by(block) is None):
                 continue
             mask = self._causes(ref, block, test)
             if mask and not self.intended(ref, test):
@@ -236,6 +244,8 @@ class Divergences:
         if head == "rank":
             return IDENTITY
         if head == "at":
+            if leaf[1] not in self.content.functions and self.ev.project.function(leaf[1]).kind == "module":
+                return 0  # nothing that is stored there has a cause, or it would have been looked at
             mask = self.content.of(leaf[1], leaf[2])
         elif head == "phi":
             facts = self.content.functions.get(leaf[1])
@@ -244,9 +254,54 @@ class Divergences:
             mask = self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]])
         elif head == "parameter":
             mask = self.content.read(("entry", leaf[1], leaf[2]))
+        elif head == "inner":
+            return self._of_inner(leaf)
+        elif head == "attribute":
+            return self._of_attribute(leaf)
         else:
             return CAUSES
         return any_facet(mask)
+
+    def _of_attribute(self, leaf: Expression) -> Mask:
+        """The causes of an attribute: of what is stored there, and of which object it is one of."""
+        owners = self._alternatives_of(leaf[1])
+        if owners is None:
+            return CAUSES
+        found = self._of_leaf(leaf[1]) if len(owners) > 1 else 0
+        for a in owners:
+            if isinstance(a, External):
+                known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{leaf[2]}"))
+                found |= BIT[known.source] if known is not None and known.attribute and known.source is not None else 0
+            elif isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                found |= any_facet(self.content.field(a.kind, leaf[2]))
+            else:
+                return CAUSES
+        return found
+
+    def _alternatives_of(self, expression: Expression) -> Value | None:
+        """What an expression may be; None if that is not known."""
+        head = expression[0]
+        if head == "at":
+            return self.ev.resolved(self.ev.functions[expression[1]].values[expression[2]])
+        if head == "parameter":
+            return self.ev.entry(Parameter(expression[1], expression[2]))
+        if head == "object":
+            return frozenset((expression[1],))
+        if head == "attribute":
+            owners = self._alternatives_of(expression[1])
+            if owners is not None:
+                held = frozenset(each for a in owners for each in self.ev.attribute(a, expression[2]))
+                return self.ev.resolved(held)
+        return None
+
+    def _of_inner(self, leaf: Expression) -> Mask:
+        """The causes of what stands for itself in a function, in one call of it."""
+        inside = leaf[3]
+        facts = self.content.functions.get(inside[1]) if len(inside) > 1 else None
+        if facts is None or inside[0] not in ("at", "phi"):
+            return self._of_leaf(inside)
+        mask = facts.masks[inside[2]] if inside[0] == "at" else facts.phis[NOTHING - 1 - inside[2]]
+        return any_facet(self.content.inside_call(leaf[1], leaf[2], inside[1], mask))
 
     def _loops(self, ref: FunctionRef) -> Iterator[tuple[int, Divergence]]:
         """Loops over something that has more elements on one process than on another."""
@@ -265,17 +320,59 @@ class Divergences:
             else:
                 continue
             guards = dict(self.conditions.guards(ref, loop.header))
-            if not mask or any(_is_alone(guard, holds) for guard, holds in guards.items()):
+            if any(_is_alone(guard, holds) for guard, holds in guards.items()):
+                continue
+            several = self._by_element(ref, loop, iterable)
+            if several is not None:
+                yield from several
+                continue
+            if not mask:
                 continue
             kind = kinds(mask)[0]
             if kind == "files" and (ssa.iterates(loop.header) is not None or self._changes_in(ref, iterable, loop, 10)):
                 continue  # a finding about the order of the listing says more
-            body = filtered(self.effects.expanded(self.effects.of_loop(ref, loop.header)), self._counts(ref, kind))
+            body = self._round(ref, loop, kind)
             calls = calls_in(body)
             if calls and not self.intended(ref, iterable):
                 others = tuple(dict.fromkeys(calls[1:]))
                 found = Divergence(Site(ref, iterable), kind, calls[0], others, early_exit=False, loop=True)
                 yield len(loop.blocks), found
+
+    def _round(self, ref: FunctionRef, loop: Loop, kind: str, element: Element | None = None) -> Term:
+        body = self.effects.expanded(self.effects.of_loop(ref, loop.header, element))
+        return filtered(without_raisings(body), self._counts(ref, kind))
+
+    def _by_element(self, ref: FunctionRef, loop: Loop, iterable: int) -> list[tuple[int, Divergence]] | None:
+        """The calls of elements that only some processes have; None if it is not known which these are."""
+        test, varying = loop_test(self.ev, ref, loop), self._varying(ref, loop)
+        if not varying or calls_in(self._round(ref, loop, "identity", (test, ref))):
+            return None  # what no element does, each round does
+        found = []
+        for key, cause in sorted(varying.items()):
+            kind = kinds(cause)[0]
+            calls = calls_in(self._round(ref, loop, kind, (test, key)))
+            if calls and not self.intended(ref, iterable):
+                others = tuple(dict.fromkeys(calls[1:]))
+                told = Divergence(Site(ref, iterable), kind, calls[0], others, early_exit=False, loop=True)
+                found.append((len(loop.blocks), told))
+        return found
+
+    def _varying(self, ref: FunctionRef, loop: Loop) -> dict[FunctionRef, Mask]:
+        """The kinds of elements that a loop takes on some processes only, and why; empty if that is not known."""
+        iterable, test = self.ev.structure.ssa(ref).iterates(loop.header), loop_test(self.ev, ref, loop)
+        values, masks = self.ev.functions[ref].values, self.content.functions[ref].masks
+        if iterable is None or any(element_kind(a) is None for a in self.ev.resolved(values[test])):
+            return {}
+        found = {}
+        for key, mask in self.content.presence(ref, values[iterable], masks[iterable]).items():
+            cause = REPORTED & truth(content(self.content.concrete(ref, mask)))
+            if cause:
+                found[key] = cause
+        return found
+
+    def _elements(self, ref: FunctionRef) -> list[int]:
+        """The operations that give the elements of loops whose kinds were told apart."""
+        return [loop_test(self.ev, ref, each) for each in self.ev.structure.ssa(ref).loops if self._varying(ref, each)]
 
     def intended(self, ref: FunctionRef, number: int) -> bool:
         """Whether the author expects code to fail: it is in the block of a manager that says so."""
@@ -303,6 +400,9 @@ class Divergences:
     def _extent(self, ref: FunctionRef, block: int) -> set[int]:
         """The code that a branch decides over; if it may leave a loop, all of that."""
         ssa = self.ev.structure.ssa(ref)
+        guarded = ssa.guarded_by(block)
+        if guarded is not None:
+            return self._around_handler(ssa, block, guarded)
         join: int | None = ssa.join(block)
         if any(not self._reaches(ssa, target, join) for target in ssa.usual(block)):
             join = None  # whoever leaves on one of its ways misses all that follows
@@ -316,6 +416,20 @@ class Divergences:
         for loop in ssa.loops:
             if block in loop.exits:
                 seen |= loop.blocks
+        return seen
+
+    @staticmethod
+    def _around_handler(ssa: Ssa, block: int, guarded: Try) -> set[int]:
+        """The handler of a clause, what its exception interrupts, and what either of them leads to alone."""
+        target = next(clause.target for clause in guarded.clauses if clause.block == block)
+        join = ssa.meeting(min(guarded.blocks), target)
+        seen = {target, *guarded.blocks}
+        pending = list(seen)
+        while pending:
+            for each in ssa.usual(pending.pop()):
+                if each not in seen and each != join:
+                    seen.add(each)
+                    pending.append(each)
         return seen
 
     @staticmethod
@@ -356,6 +470,11 @@ class Divergences:
         if not here:
             return None
         call, others = here[0], tuple(here[1:])
+        if not self._is_of_some_element(ref, block, test, kind, call):
+            return None
+        guarded = self.ev.structure.ssa(ref).guarded_by(block)
+        if guarded is not None:
+            return self._at_handler(ref, block, test, kind, guarded, here)
         if kind == "files" and not (
             any(self._broadcasts(each) for each in here) or self._is_asked_again(ref, block, test)
         ):
@@ -369,6 +488,46 @@ class Divergences:
             early_exit=ssa.join(block) == s.EXIT,
             loop=any(loop.header == block for loop in ssa.loops),
         )
+
+    def _at_handler(
+        self, ref: FunctionRef, block: int, test: int, kind: str, guarded: Try, here: Sequence[ParallelCall]
+    ) -> Divergence | None:
+        """A clause that some processes enter.
+
+        Whether something outside the program fails on one process, its text does not say: only calls that nobody would
+        make on one process alone tell, or a file of the process's own.
+        """
+        ssa, block_of = self.ev.structure.ssa(ref), self.ev.project.function(ref).block_of
+        target = next(clause.target for clause in guarded.clauses if clause.block == block)
+        inside = [call for call in here if ssa.dominates(target, block_of[call.site.number])]
+        tried = [call for call in here if block_of[call.site.number] in guarded.blocks]
+        if kind == "files" and not (inside and not tried and inside[0].everyone and not inside[0].checkpoint):
+            return None
+        call = inside[0] if inside and not tried else here[0]
+        others = tuple(each for each in here if each != call)
+        handler = call in inside or call in tried
+        return Divergence(Site(ref, test), kind, call, others, early_exit=False, loop=False, handler=handler)
+
+    def _is_of_some_element(self, ref: FunctionRef, block: int, test: int, kind: str, call: ParallelCall) -> bool:
+        """Whether a call of a loop's element still differs if the elements are looked at one by one."""
+        function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
+        o = function.operations[call.site.number]
+        for loop in ssa.loops:
+            taken = loop_test(self.ev, ref, loop)
+            if not isinstance(o, s.Call) or not self.effects.is_of(ref, o.function, taken):
+                continue
+            elements = {element_kind(a) for a in self.ev.resolved(self.ev.functions[ref].values[taken])}
+            if len(elements) < 2 or None in elements or block not in loop.blocks:
+                return True
+            expression = self.conditions.expression(ref, test)
+            for key in sorted(each for each in elements if each is not None):
+                condition, _ = self.conditions.of_element(expression, ref, taken, key)
+                body = self._round(ref, loop, kind, (taken, key))
+                sides = self._sides(ref, block, condition, body)
+                if any(first_difference(one, other, EXPANSIONS) is not None for one, other in sides):
+                    return True
+            return False
+        return True
 
     def _is_asked_again(self, ref: FunctionRef, block: int, test: int) -> bool:
         """Whether a loop asks for the same file in every round: each process looks at a time of its own."""
@@ -467,10 +626,12 @@ class Divergences:
     def _chosen(self, ref: FunctionRef) -> Iterator[Divergence]:
         """Calls of something that was chosen for a reason that varies."""
         function, evaluated = self.ev.project.function(ref), self.ev.functions[ref]
-        masks = self.content.functions[ref].masks
+        masks, elements = self.content.functions[ref].masks, self._elements(ref)
         for n in sorted(evaluated.calls):
             o = function.operations[n]
             if not isinstance(o, s.Call) or function.block_of[n] not in evaluated.live:
+                continue
+            if any(self.effects.is_of(ref, o.function, element) for element in elements):
                 continue
             causes = REPORTED & choice(self.content.concrete(ref, masks[o.function]))
             method = function.operations[o.function]
@@ -479,12 +640,14 @@ class Divergences:
             if not causes:
                 continue
             kind = kinds(causes)[0]
+            if kind == "files":
+                continue  # a library that is there or not, a file that is found: mostly alike everywhere
             guards = dict(self.conditions.guards(ref, function.block_of[n]))
             if any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue
             counts = self._counts(ref, kind)
             ways = [
-                filtered(self.effects.expanded(way), counts)
+                filtered(without_raisings(self.effects.expanded(way)), counts)
                 for callee in self._alternatives(ref, n)
                 for way in [
                     self.effects.of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))
@@ -501,7 +664,26 @@ class Divergences:
                     break
 
     def _alternatives(self, ref: FunctionRef, n: int) -> list[Alternative]:
-        return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order)
+        found: list[Alternative] = []
+        for a in sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order):
+            found.extend(self._held_apart(a))
+        return found
+
+    def _held_apart(self, a: Alternative) -> list[Alternative]:
+        """A partial of something that was chosen, as one partial for each of these."""
+        known = self.ev.knowledge.get(a.name) if isinstance(a, Result) else None
+        if isinstance(a, Result) and known is not None and known.kind == "currying":
+            for position, value in enumerate(a.arguments.positional):
+                if len(value) > 1:
+                    before, after = a.arguments.positional[:position], a.arguments.positional[position + 1 :]
+                    given = ((*before, frozenset((each,)), *after) for each in sorted(value, key=in_order))
+                    return [replace(a, arguments=replace(a.arguments, positional=each)) for each in given]
+        return [a]
+
+
+def loop_test(evaluation: Evaluation, ref: FunctionRef, loop: Loop) -> int:
+    """The operation that a loop's header ends in; 0 if there is none."""
+    return evaluation.project.function(ref).blocks[loop.header].test or 0
 
 
 def _is_membership(condition: Expression) -> bool:

@@ -15,7 +15,7 @@ Role = Literal[
     "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool", "number",
     "hash", "object", "enumerate", "zip", "map", "wraps", "manager", "namespace", "field", "update", "get", "items",
     "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
-    "own devices", "quits",
+    "own devices", "quits", "any exception", "mistake", "replace", "raises",
 ]  # fmt: skip
 
 
@@ -47,8 +47,21 @@ class Rows(Struct, frozen=True):
     failing: frozenset[str]
     """Names of context managers in whose block the author expects a failure."""
 
+    host_variables: frozenset[str]
+    """Variables of the environment that name the host."""
+
+    host_paths: tuple[str, ...]
+    """What the names of files begin with that tell about the host."""
+
+    calm: tuple[str, ...]
+    """What the names of functions begin with that do not fail on one process alone."""
+
     common: frozenset[str]
     """Names of methods that objects of libraries have as well."""
+
+    def never_fails(self, name: str) -> bool:
+        """Whether a function computes, so that it fails on all processes alike if its arguments are alike."""
+        return self.is_pure(name) or name.startswith(self.calm) or name.endswith(("Error", "Exception"))
 
     def is_host(self, name: str) -> bool:
         """Whether a function's result is in this process's memory."""
@@ -74,6 +87,9 @@ def rows() -> Rows:
         frozenset(tables["pure"]["modules"]),
         frozenset(tables["host"]["modules"]),
         frozenset(tables["failing"]["managers"]),
+        frozenset(tables["host"]["variables"]),
+        tuple(tables["host"]["paths"]),
+        tuple(f"{module}." for module in tables["calm"]["modules"]),
         frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
         | frozenset(tables["common"]["methods"]),
     )

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation.values import Site
-from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Variation
+from spmdlint.analysis.explanation import Callee, CallNote, Explanation, Guard, Part, Variation
 from spmdlint.analysis.program import Program
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.read import Source, is_notebook
 from spmdlint.identity import relative
+from spmdlint.program import summary as s
 
 MAX_SHOWN = 8
 """How many parallel calls of a call the text shows; JSON has all that are known."""
+
+
+MAX_BRIEF = 16
+"""How many lines a brief explanation takes."""
 
 
 class Writer:
@@ -56,7 +63,18 @@ class Writer:
             at = self._spot(finding.place.path, finding.place.start.row)
             yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
         if not findings:
-            yield "  none on this line"
+            yield f"  none on this line: {self._why_none(explained)}"
+
+    def brief(self, explained: Explanation) -> str:
+        """What is worth a glance in an editor: without what is uniform or does nothing; empty if nothing is left."""
+        lines: list[str] = []
+        for part in explained.parts:
+            found = [line for line in self._part(_notable(part)) if not line.startswith("  axes bound around it: none")]
+            lines += found if len(found) > 1 else []
+        if len(lines) > MAX_BRIEF:
+            rest = f"... 'spmdlint explain {self._spot(explained.path, explained.row)}' shows all"
+            lines = [*lines[: MAX_BRIEF - 1], rest]
+        return "\n".join(lines)
 
     def _part(self, part: Part) -> Iterator[str]:
         name = self.program.project.function(part.ref).qualname
@@ -66,6 +84,10 @@ class Writer:
             yield "guards"
             for guard in part.guards:
                 yield from self._guard(guard)
+        if part.conditions:
+            yield "decides whether other lines run"
+            for condition in part.conditions:
+                yield from self._guard(condition)
         if part.values:
             yield "values"
             for value in part.values:
@@ -74,6 +96,50 @@ class Writer:
             yield "calls"
             for call in part.calls:
                 yield from self._call(call)
+
+    def _why_none(self, explained: Explanation) -> str:
+        """Where the analysis of the line ends without a finding."""
+        if not explained.read:
+            return "the file was not analysed."
+        if not explained.parts:
+            return "there is no code on it that a rule looks at."
+        guards = [guard for part in explained.parts for guard in part.guards]
+        conditions = [condition for part in explained.parts for condition in part.conditions]
+        if any(guard.silence is not None for guard in (*guards, *conditions)):
+            return "above is why nothing is reported at the conditions."
+        calls = [call for part in explained.parts for call in part.calls]
+        parallel = _listed([self._code(call.site) for call in calls if call.effect])
+        if any(guard.variation.facets for guard in guards):
+            decided = "what decides whether or how often it runs differs between processes"
+            if parallel:
+                return f"{decided}, but it is not proven that this changes how often {parallel} is called."
+            return f"{decided}, but no call on it is known to be parallel."
+        if any(condition.variation.facets for condition in conditions):
+            return "it decides about other lines, and differs between processes; explain those that it decides about."
+        return self._why_unvaried(explained, calls, parallel)
+
+    def _why_unvaried(self, explained: Explanation, calls: Sequence[CallNote], parallel: str) -> str:
+        """The same for a line that every process reaches."""
+        values = [value for part in explained.parts for value in part.values]
+        sites = [value.site for value in values if value.facets and not value.declared]
+        sites += [site for call in calls for site in call.stopped]
+        declared = any(value.declared for value in values)
+        if not declared:
+            sites = sites or [call.site for call in calls if call.result.facets]
+        if not sites:
+            cut = " The search was cut short for some of it." if any(value.cut for value in values) else ""
+            known = "what differs on it is declared to be uniform" if declared else "nothing on it is known to differ"
+            return f"{known}{'' if declared else ' between processes'}, and no other rule applies.{cut}"
+        named = list(dict.fromkeys(self._code(site) for site in sites))
+        differs = f"{_listed(named)} {'differs' if len(named) == 1 else 'differ'} between processes"
+        if parallel:
+            return (
+                f"{differs}, and {parallel} may be given values that do, such as the rows of each process. Rules "
+                "report what must not differ: shapes, static arguments, names, and the order and number of calls."
+            )
+        stores = any(isinstance(self._operation(value.site), s.Store) for value in values)
+        onward = " Explain the lines that use it." if stores else ""
+        return f"{differs}, but no call on it is known to be parallel.{onward}"
 
     @staticmethod
     def _axes(part: Part) -> str:
@@ -105,19 +171,27 @@ class Writer:
             yield f"  {name}{where}: no source of variance is known; it counts as uniform"
 
     def _call(self, call: CallNote) -> Iterator[str]:
-        what = self._words(", ".join(call.callees), call.site.ref.path)
+        what = ", ".join(self._callee(callee) for callee in call.callees)
         if call.unknown:
             what = f"{what or 'unknown'}; its effect is not known, so it counts as making no parallel call"
         yield f"  {self._code(call.site)}: {what}"
+        for facet, reason in call.result.facets:
+            yield f"    what it returns: its {facet} varies ({reason.kind})"
         yield f"    extent: {call.extent}"
         if call.term not in ("-", "?"):
             yield f"    does: {call.term}"
         for parallel in call.effect[:MAX_SHOWN]:
             way = " through ".join(self._at(site).strip() for site in reversed(parallel.path))
             yield f"    makes {parallel.name} ({parallel.strength}), {way}"
+        if call.stopped:
+            names = _listed([self._code(site) for site in call.stopped])
+            yield f"    takes {names}, different between processes; what it returns counts as uniform all the same"
         if len(call.effect) > MAX_SHOWN:
             more = f"    and {len(call.effect) - MAX_SHOWN} more"
             yield f"{more} at least: the list was cut short" if call.cut else more
+
+    def _callee(self, callee: Callee) -> str:
+        return callee.name if callee.path is None else f"{callee.name} ({self._spot(callee.path, callee.row)})"
 
     # -- JSON
 
@@ -151,6 +225,10 @@ class Writer:
                 {"answer": guard.answer, "silence": guard.silence, **self._variation_object(guard.variation)}
                 for guard in part.guards
             ],
+            "conditions": [
+                {"silence": condition.silence, **self._variation_object(condition.variation)}
+                for condition in part.conditions
+            ],
             "values": [self._variation_object(value) for value in part.values],
             "calls": [self._call_object(call) for call in part.calls],
         }
@@ -166,8 +244,10 @@ class Writer:
     def _call_object(self, call: CallNote) -> dict[str, object]:
         return {
             "code": self._code(call.site),
-            "callees": list(call.callees),
+            "callees": [self._callee(callee) for callee in call.callees],
+            "stopped": [self._code(site) for site in call.stopped],
             "unknown": call.unknown,
+            "result": self._variation_object(call.result),
             "extent": call.extent,
             "term": call.term,
             "cut_short": call.cut,
@@ -209,6 +289,9 @@ class Writer:
         cell = Cells(self.texts.get(path, "")).at(row)
         return f"{name}:cell {cell.number}:{cell.row}"
 
+    def _operation(self, site: Site) -> s.Operation:
+        return self.program.project.function(site.ref).operations[site.number]
+
     def _code(self, site: Site) -> str:
         """The source of an operation, on one line."""
         text = self.texts.get(site.ref.path, "")
@@ -219,3 +302,22 @@ class Writer:
     def _source_line(self, path: Path, row: int) -> str:
         lines = self.texts.get(path, "").splitlines()
         return lines[row - 1].strip() if 0 < row <= len(lines) else ""
+
+
+def _notable(part: Part) -> Part:
+    """The guards and values that vary, are declared or not known, and the calls that lead to parallel calls."""
+
+    def varies(value: Variation) -> bool:
+        return bool(value.facets) or value.cut or value.declared
+
+    return replace(
+        part,
+        guards=tuple(guard for guard in part.guards if varies(guard.variation)),
+        values=tuple(value for value in part.values if varies(value)),
+        calls=tuple(call for call in part.calls if call.effect or call.unknown),
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Returns "a", "a and b" or "a, b and c"."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

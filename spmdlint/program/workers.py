@@ -13,11 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from spmdlint.interpreter import cores, uncollected
+from spmdlint.messages import receive, send
 from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Summary
 from spmdlint.program.trouble import Trouble
@@ -36,8 +37,6 @@ LEAST_SHARE = 100_000
 """The fewest characters that a worker receives at once: a request takes a few hundredths of a second."""
 MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
-_LENGTH = 8  # bytes that give the length of the message after them
-_LONGEST = 1 << 30
 
 
 def lower_all(
@@ -70,7 +69,7 @@ def lower_all(
                 if progress is not None:
                     progress(len(found), len(texts))
                 began = time.perf_counter()
-                take((path,), (_outcome(texts[path], essence=essence),), (time.perf_counter() - began,))
+                take((path,), (outcome_of(texts[path], essence=essence),), (time.perf_counter() - began,))
         if not others:
             break
         others.pop().result()
@@ -94,10 +93,10 @@ class _Done(msgspec.Struct, array_like=True):
 def serve() -> None:
     """The worker's main loop: lower the texts of each share that arrives, and return the outcomes."""
     with uncollected():
-        while (message := _receive(sys.stdin.buffer)) is not None:
+        while (message := receive(sys.stdin.buffer)) is not None:
             share = msgspec.msgpack.decode(message, type=_Share)
             done = _done([text.decode("utf-8", "surrogatepass") for text in share.texts], essence=share.essence)
-            _send(sys.stdout.buffer, msgspec.msgpack.encode(done))
+            send(sys.stdout.buffer, msgspec.msgpack.encode(done))
     os._exit(0)  # nothing is left to do, and interpreter shutdown takes time
 
 
@@ -105,13 +104,14 @@ def _done(texts: Sequence[str], *, essence: bool) -> _Done:
     done = _Done([], [])
     for text in texts:
         began = time.perf_counter()
-        outcome = _outcome(text, essence=essence)
+        outcome = outcome_of(text, essence=essence)
         done.outcomes.append(write(outcome) if isinstance(outcome, Summary) else outcome)
         done.seconds.append(time.perf_counter() - began)
     return done
 
 
-def _outcome(text: str, *, essence: bool) -> Summary | Trouble:
+def outcome_of(text: str, *, essence: bool = False) -> Summary | Trouble:
+    """The summary of a text, or why there is none."""
     try:
         return lower(text, essence=essence)
     except LoweringError as error:
@@ -151,8 +151,8 @@ def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take,
             assert worker.stdout is not None
             while (share := _next(waiting)) is not None:
                 given = [texts[path].encode("utf-8", "surrogatepass") for path in share]
-                _send(worker.stdin, msgspec.msgpack.encode(_Share(given, essence)))
-                message = _receive(worker.stdout)
+                send(worker.stdin, msgspec.msgpack.encode(_Share(given, essence)))
+                message = receive(worker.stdout)
                 done = None if message is None else msgspec.msgpack.decode(message, type=_Done)
                 if done is None or len(done.outcomes) != len(share) or len(done.seconds) != len(share):
                     worker.kill()
@@ -162,21 +162,6 @@ def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take,
         pass
     if share is not None:
         waiting.append(share)
-
-
-def _send(stream: IO[bytes], message: bytes) -> None:
-    stream.write(len(message).to_bytes(_LENGTH, "big"))
-    stream.write(message)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> bytes | None:
-    """The next message; None if there is no complete one."""
-    length = int.from_bytes(stream.read(_LENGTH), "big")
-    if not 0 < length <= _LONGEST:
-        return None
-    message = stream.read(length)
-    return message if len(message) == length else None
 
 
 def _next(waiting: deque[list[Path]]) -> list[Path] | None:

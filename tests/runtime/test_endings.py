@@ -253,3 +253,23 @@ w = step(w, everywhere([1, 1]))
     assert run.status == 3, run.output
     assert "NotImplementedError: no kernel for this size" in run.output
     assert "runtime_checks" not in run.output
+
+
+def test_the_way_to_the_call_in_which_a_process_waits_is_told(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+def epoch(w):
+    for i in range(4 - me):
+        w = step(w, everywhere([i, i]))  # step
+    return w
+
+w = epoch(w)  # epoch
+""",
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    script = tmp_path / "program.py"
+    way = [f"{script}:{run.marked('epoch')} in <module>", f"{script}:{run.marked('step')} in epoch"]
+    assert run.report["processes"]["0"]["stack"] == way
+    assert "stack, innermost last:\n      " + "\n      ".join(way) in run.output

@@ -44,6 +44,17 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
 
 
+def test_a_library_may_ask_for_jax_before_it_is_imported(tmp_path: Path) -> None:
+    """As datasets and transformers do when they are imported: they look for its spec, and import nothing."""
+    asks = "import importlib.util\nassert importlib.util.find_spec('jax') is not None\n"
+    joins = "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import multihost_utils\n"
+    calls = "jax.distributed.initialize()\nmultihost_utils.process_allgather(jnp.ones(()))\n"
+    (tmp_path / "asks.py").write_text(asks + joins + calls)
+    run = rehearse(tmp_path, tmp_path / "asks.py")
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert "made the same 1 parallel call" in run.report["message"], run.output
+
+
 def test_processes_that_end_without_a_word_are_not_said_to_have_made_no_calls(tmp_path: Path) -> None:
     program = "step = jax.jit(jnp.sum)\nvalue(step(everywhere([1, 2])))\nsys.stdout.flush()\nos._exit(0)\n"
     run = rehearse(tmp_path, "import os\n" + program)
@@ -118,6 +129,44 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "shown", "told"),
+    [
+        (
+            "import os\n\nimport nosuchmodule\n",
+            ["Traceback (most recent call last):", 'File "{script}", line 3, in <module>', "import nosuchmodule"],
+            "raised an exception at alone.py:3 (ModuleNotFoundError: No module named 'nosuchmodule').",
+        ),
+        (
+            "x = 1\ndef f(:\n",
+            ['File "{script}", line 2', "def f(:", "^", "SyntaxError: invalid syntax"],
+            "raised an exception at alone.py:2 (SyntaxError: invalid syntax).",
+        ),
+    ],
+)
+def test_what_ends_a_program_before_it_imports_jax_is_shown_from_its_own_line(
+    tmp_path: Path, program: str, shown: list[str], told: str
+) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(program)
+    done = launched(tmp_path, "-n", "2", "alone.py")
+    assert done.returncode == 1
+    first = [line.removeprefix("[0]").strip() for line in done.stderr.splitlines() if line.startswith("[0]")]
+    assert first[: len(shown)] == [line.format(script=script) for line in shown]
+    assert f"spmdlint: failed: processes 0-1 {told}\n" in done.stderr
+    assert "runpy" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["nosuch", "json"])
+def test_a_module_that_cannot_be_run_is_told_in_one_sentence(tmp_path: Path, module: str) -> None:
+    done = launched(tmp_path, "-n", "1", "-m", module)
+    assert done.returncode == 1
+    said, verdict = done.stderr.splitlines()
+    assert said.startswith(f"[0] spmdlint: No module named {module}")
+    assert said.endswith("-m takes a module that Python can import from this folder.")
+    assert verdict == "spmdlint: failed: process 0 ended with exit status 1."
 
 
 def test_a_script_that_fails_alike_everywhere_is_told_by_its_exception(tmp_path: Path) -> None:

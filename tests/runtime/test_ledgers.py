@@ -263,6 +263,33 @@ def test_a_trace_has_a_track_for_each_process(tmp_path, pair, capsys):
     assert all(event["dur"] > 0 for event in slices)
 
 
+@pytest.mark.parametrize("what", ["diff", "trace", "html"])
+@pytest.mark.parametrize("written", ['{"a": 1}', "[1]", "17", "null"])
+def test_what_is_not_a_name_or_a_line_is_unknown(tmp_path, pair, capsys, what, written):
+    """Recordings are gathered from hosts on which anything may have written to them."""
+    pair[0].make(STEP, 3)
+    pair[1].make(SAVE, 7)
+    path = tmp_path / "1.events"
+    text = (
+        path.read_text().replace('"/home/me/train.py"', written).replace('"function": "save"', f'"function": {written}')
+    )
+    path.write_text(text.replace('"line": 7', f'"line": {written}'))
+    status, out, err = told(capsys, what, str(tmp_path))
+    assert (status, err) == (0, ""), "what is unknown agrees with anything"
+    assert "step" in out
+
+
+def test_an_event_without_a_digest_is_none(tmp_path, pair, capsys):
+    for process in pair:
+        process.make(STEP, 3)
+        process.make(SAVE, 7)
+    path = tmp_path / "1.events"
+    path.write_text(path.read_text().replace(f'"digest": "{SAVE.digest}"', '"digest": "none"'))
+    status, out, err = told(capsys, "diff", str(tmp_path))
+    assert (status, err) == (2, "")
+    assert "There is no recording of process 1." in out
+
+
 def test_a_trace_of_a_record_without_times(tmp_path, capsys):
     """What an earlier version wrote: the order is all that is known."""
     Process(tmp_path, 0).make(STEP, 3, 5)

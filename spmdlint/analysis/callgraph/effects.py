@@ -46,6 +46,7 @@ from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
+from spmdlint.program.spelled import called_as
 
 Strength = Literal["strong", "weak"]
 _LAYING_OUT = frozenset(("with_sharding_constraint",))
@@ -233,7 +234,7 @@ class Effects:
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
                     return
                 carried = carries(self.ev.function(frame), number, operation)
-                yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
+                yield ParallelCall(self._name(callee, site), strength, callee.site, (site,), carried=carried)
                 return
         yield from self._through(frame, number, operation, callee)
 
@@ -309,8 +310,8 @@ class Effects:
             return name.value if isinstance(name.value, str) else None
         return template(frame.code.operations, passed(operation, known.label, known.positional))
 
-    def _name(self, callee: Applied) -> str:
-        """The name of the function that a map or jit runs, as written in the source."""
+    def _name(self, callee: Applied, site: Site) -> str:
+        """The function that a map or jit runs, as named in the source; for a lambda, what the call names."""
         known = self.ev.knowledge.get(callee.name)
         if known is not None:
             for function in self.calls.functions_in(known, callee.arguments):
@@ -319,7 +320,10 @@ class Effects:
                     return function.name  # of the parameter or field, which is all that the source says
                 if ref is not None:
                     name = self.ev.project.function(ref).name
-                    return f"a lambda under {callee.name}" if name == "<lambda>" else name
+                    if name != "<lambda>":
+                        return name
+                    bound = called_as(self.ev.project.function(site.ref), site.number)
+                    return bound or f"a lambda under {callee.name}"
         return f"a function under {callee.name}"
 
 

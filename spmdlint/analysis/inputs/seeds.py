@@ -156,7 +156,8 @@ class Seeds:
                 continue  # and so may each process that saves for itself
             reason = self.facets.content.of(frame, value)
             scratch = reason is not None and reason.source.text.startswith(_SCRATCH)
-            if scratch and known.checkpoint and not self.preview:
+            alone = not self.preview or self.multi.tests_one_process(frame.ref.path)
+            if scratch and known.checkpoint and alone:
                 continue  # tests name their folders in this way
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)

@@ -70,7 +70,8 @@ class Unreduced(Struct, frozen=True):
     nothing, and the map itself if its `out_axes` claim it. ``ambient``: the mesh is the one of the context, whose axes
     are unknown. ``returned``: what the body returns, if it returns at a single site. ``gathered``: it is the same on
     all devices, but JAX types it as varying, because it comes from the ``all_gather`` at ``origin``. ``sibling``: where
-    the body reduces another gradient over the axis, which a `vmap` in it binds.
+    the body reduces another gradient over the axis, which a `vmap` in it binds. ``reduced_loss``: where the loss, and
+    not the gradient, is reduced over the axis.
     """
 
     map: Site
@@ -87,6 +88,7 @@ class Unreduced(Struct, frozen=True):
     returned: Site | None = None
     gathered: bool = False
     sibling: Site | None = None
+    reduced_loss: Site | None = None
 
 
 class Share(Struct, frozen=True):
@@ -287,7 +289,11 @@ class Bodies:
                 ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
                 returned=self._returned(function),
                 gathered=gathered,
+                reduced_loss=self._reduced_loss(typer, use, gradient),
             )
+
+    def _reduced_loss(self, typer: Typer, use: MapUse, gradient: Mark | None) -> Site | None:
+        return None if gradient is None else self._in_body(typer, use, typer.reduced_losses.get(gradient))
 
     def _returned(self, function: Value) -> Site | None:
         if not isinstance(function, FunctionValue):
@@ -340,7 +346,8 @@ class Bodies:
             if applied is not None and not self._replicas.made_apart(sites, leaf.rows):
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
-                yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
+                made = Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
+                yield replace(made, reduced_loss=self._reduced_loss(typer, use, gradient))
         yield from self._stacked(use, typer, self._name(function))
         for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
             # The path may well depend on whether there is a map at all.

@@ -24,6 +24,7 @@ from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     UNKNOWN,
     Leaf,
+    Mark,
     Pullback,
     Row,
     Type,
@@ -117,6 +118,9 @@ def _listed(typer: Typer, callee: Applied) -> bool:
 def _derived(typer: Typer, values: Sequence[Type], loss: Leaf, site: Site) -> list[Type]:
     """The derivatives of a loss by the given values."""
     region = typer.region
+    for mark in loss.marks:
+        if mark.fact in ("summed", "averaged"):
+            typer.reduced_losses[Mark("gradient", mark.axis, site)] = mark.site
 
     def by(leaf: Leaf) -> Leaf:
         return derivative(leaf, loss, site, checked=region.checked, by_hand=region.by_hand)

@@ -66,7 +66,7 @@ class Typer:
     ``copies`` are those that the body treats as a model, ``derived`` those among them that it takes derivatives by, and
     ``keys`` those that random numbers are drawn from. ``vectorised`` counts the `vmap` transformations around the code
     being typed; ``stacked`` are the axes that they bind, ``settled`` where a gradient is reduced over such an axis, and
-    ``applied`` the gradients that are applied without that.
+    ``applied`` the gradients that are applied without that. ``reduced_losses``: by gradient, where its loss is reduced.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
@@ -83,6 +83,7 @@ class Typer:
         self.stacked: list[str] = []
         self.settled: dict[str, Site] = {}
         self.applied: dict[Mark, Site] = {}
+        self.reduced_losses: dict[Mark, Site] = {}
         self.copies: set[int] = set()
         self.derived: set[int] = set()
         self.keys: set[int] = set()

@@ -1,0 +1,86 @@
+"""The two jobs that a page can show: a rehearsal that has just ended, and one of which the recordings are left."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Container, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from spmdlint.runtime_checks.launch import findings
+from spmdlint.runtime_checks.offline import INCOMPLETE_STATUS, Comparison, Recorded, compare, load
+from spmdlint.runtime_checks.page.document import Job
+from spmdlint.runtime_checks.page.excerpts import Sources
+from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.retention import earlier, job_of
+from spmdlint.runtime_checks.sentences import name_processes
+
+
+def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, before: Container[str] = ()) -> Job:
+    """A rehearsal; ``before`` are the names of the jobs whose recordings were in the folder before it."""
+    recorded = load(ledgers)
+    if recorded.rows and job_of(ledgers / f"{min(recorded.rows)}.events") in before:
+        recorded = Recorded({}, {})  # the rehearsal came to no call, and what is there is of another job
+    script = [] if command[0] == "-m" else [Path(command[0]).resolve().parent]
+    return Job(
+        report,
+        recorded,
+        Sources([Path.cwd(), *script]),
+        _marks(report, compare(recorded)),
+        command=shlex.join(command),
+        made=_written(datetime.now()),
+    )
+
+
+def recorded_job(folder: Path, recorded: Recorded) -> Job:
+    """A job whose recordings were gathered; the linter is asked about its lines if its files are here."""
+    found = compare(recorded)
+    report = found.report or _without_difference(recorded, found)
+    findings.join(report, ())
+    times = [path.stat().st_mtime for process in recorded.rows if (path := folder / f"{process}.ledger").exists()]
+    ended = max(times)
+    told = [*found.earlier, *found.notes]
+    if before := ", ".join(str(path) for path in earlier(folder)):
+        told.append(f"Earlier jobs are recorded in {before}.")
+    sources = Sources([Path.cwd()], ended)
+    made = _written(datetime.fromtimestamp(ended))
+    return Job(report, recorded, sources, _marks(report, found), made=made, told=told)
+
+
+def _marks(report: Report, found: Comparison) -> list[tuple[Sequence[int], int]]:
+    """The call that the report is about; if nothing differs, the first of each set that not all have made."""
+    if report.verdict == "diverged":
+        return [] if report.index is None else [(report.group, report.index)]
+    return [] if report.verdict == "clean" else [(group, made + 1) for group, made in found.behind.items()]
+
+
+def jobs_in(folder: Path) -> set[str]:
+    """The names of the jobs of which there are recordings in a folder."""
+    return {job_of(path) for path in folder.glob("*.events")}
+
+
+def _without_difference(recorded: Recorded, found: Comparison) -> Report:
+    """The report if the first call that differs is not known."""
+    processes = name_processes(recorded.rows)
+    if found.earlier:
+        return Report("diverged", found.earlier[0])
+    if len(recorded.rows) == 1:
+        return Report("unchecked", f"There are recordings of {processes} only, so nothing was compared.")
+    agree = f"The calls of {processes} agree as far as they are recorded"
+    if not found.behind:
+        return Report("unchecked" if found.status == INCOMPLETE_STATUS else "clean", f"{agree}.")
+    group, made = min(found.behind.items())
+    late = [process for process in group if _count(recorded, process, group) == made]
+    told = f"{agree}, but {name_processes(late)} made only {made} calls of {name_processes(group)}"
+    return Report("late", f"{told}: look at what came after these.")
+
+
+def _count(recorded: Recorded, process: int, group: tuple[int, ...]) -> int | None:
+    """The number of the last call of a process in a set; None if it is not recorded."""
+    if process not in recorded.rows:
+        return None
+    return max((row[2] for row in recorded.rows[process] if tuple(row[1]) == group), default=0)
+
+
+def _written(when: datetime) -> str:
+    return f"{when.astimezone():%Y-%m-%d %H:%M %Z}"

@@ -1,0 +1,133 @@
+"""Sentences of findings where the usual one would mislead."""
+
+from __future__ import annotations
+
+import pytest
+
+HEAD = """\
+import signal
+
+import jax
+from jax.experimental import multihost_utils
+
+norm = jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")
+
+
+class Meter:
+    def __init__(self):
+        self.mean = jax.pmap(lambda v: jax.lax.pmean(v, "i"), axis_name="i")
+
+
+@jax.pmap
+def save(x):
+    return x
+
+
+class Keeper:
+    def save(self, x):
+        return save(x)
+
+    def keep(self, x):
+        return save(x)
+
+
+def walk(tree):
+    multihost_utils.sync_global_devices("node")
+    for child in tree:
+        walk(child)
+
+
+def twice(x):
+    save(x)
+    save(x)
+
+
+lead = jax.process_index() == 0
+if lead:
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "begins"),
+    [
+        ("norm(1)", "norm is a parallel call, and"),
+        ("Meter().mean(1)", "mean is a parallel call, and"),
+        ("jax.pmap(lambda v: v)(1)", "a lambda under jax.pmap is a parallel call, and"),
+        ("Keeper().save(1)", "save is a parallel call (reached through save(), which makes it at line 21), and"),
+        ("Keeper().keep(1)", "save is a parallel call (reached through keep()), and"),
+    ],
+)
+def test_what_is_called_has_the_name_that_the_reader_knows(project, call, begins):
+    project.write({"train.py": f"{HEAD}    {call}\n"})
+    (finding,) = project.check().json
+    assert finding["message"].startswith(begins)
+
+
+@pytest.mark.parametrize(("call", "more"), [("walk([])", ""), ("twice(1)", ", and 1 more after it")])
+def test_a_function_that_calls_itself_is_not_counted_twice(project, call, more):
+    project.write({"train.py": f"{HEAD}    {call}\n"})
+    (finding,) = project.check().json
+    assert f"lets only some processes make it{more}: " in finding["message"]
+
+
+STOPPER = """
+
+class Stopper:
+    def __init__(self):
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, signum, frame):
+        self.asked = True
+
+
+def run(state, steps):
+    stopper = Stopper()
+    for step in range(steps):
+        if stopper.asked:
+            multihost_utils.process_allgather(state)
+            raise SystemExit(step)
+        if step % 100 == 99:
+            multihost_utils.process_allgather(state)
+"""
+
+
+def test_a_signal_is_not_left_to_one_process(project):
+    """The process that would decide may be one that the signal did not reach."""
+    project.write({"train.py": f"{HEAD}    pass\n{STOPPER}"})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD306"
+    assert "reached_preemption_sync_point" in finding["help"]
+    assert "one process decide" not in finding["help"]
+
+
+LOSS = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("data",))
+
+
+def step(w, x):
+    def loss(w):
+        return {loss}
+
+    return w - 0.1 * jax.grad(loss)(w)
+
+
+run = {run}
+"""
+MAPPED = "jax.shard_map(step, mesh=mesh, in_specs=(P(), P('data')), out_specs=P(), check_vma=False)"
+PMAPPED = "jax.pmap(step, axis_name='data')"
+MEAN = "jnp.mean((x @ w) ** 2)"
+
+
+@pytest.mark.parametrize("run", [MAPPED, PMAPPED])
+@pytest.mark.parametrize(("loss", "told"), [(f"jax.lax.pmean({MEAN}, 'data')", True), (MEAN, False)])
+def test_why_the_mean_of_the_losses_does_not_reduce_the_gradient(project, run, loss, told):
+    project.write({"train.py": LOSS.format(loss=loss, run=run)})
+    (finding,) = [each for each in project.check().json if each["code"] == "SPMD503"]
+    assert finding["help"].startswith("The reduction of the loss does not reduce the gradient") is told
+    notes = {each["message"]: each["location"]["row"] for each in finding["related"]}
+    assert (notes.get("The loss is reduced here.") == 11) is told
