@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Many tests wait for processes of their own: three workers keep two cores busy.
 WORKERS ?= 3
 
-.PHONY: test lint format demo chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
+.PHONY: test lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -24,6 +24,13 @@ demo: .venv/ready
 	$(BIN)/spmdlint check fixtures/demo; test $$? -eq 1
 	@echo "-- Running a program on two processes that make different calls: a report is expected."
 	$(BIN)/spmdlint run -n 2 fixtures/divergent/swapped_calls.py; test $$? -eq 3
+
+# Which places in JAX that the runtime checks hook into have moved, in the newest JAX that there is, also before its
+# release, in an environment of its own.
+canary: .venv/ready
+	$(BIN)/python -m venv .venv-canary
+	.venv-canary/bin/python -m pip install --quiet --upgrade --pre jax --editable .
+	.venv-canary/bin/python -m tests.runtime.canary
 
 # The long form of a test: 300 random schedules on real processes, resumable.
 chaos: .venv/ready
@@ -65,7 +72,7 @@ dist: .venv/ready
 	$(BIN)/python -m zipfile -l dist/*.whl | tail -n 3
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-canary build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/ready: pyproject.toml .ci/make-venv
 	PYTHON="$(PYTHON)" .ci/make-venv

@@ -38,9 +38,8 @@ def main():
     mesh = Mesh(np.array(jax.devices()), ("data",))
     rows = NamedSharding(mesh, P("data"))
     rng = np.random.default_rng(0)
-    for leaves in (1, 10, 100, 1000):
-        x = jax.make_array_from_process_local_data(rows, np.ones(4, np.float32))
-        arguments = [x] * leaves
+    for leaves in (1, 10, 100, 1000, 5000):
+        arguments = [jax.make_array_from_process_local_data(rows, np.ones(4, np.float32)) for _ in range(leaves)]
         step = jax.jit(lambda values: jnp.sum(values[0]))
         bare, checked = [], []
         for number in range(2 * BLOCKS + 2):

@@ -113,9 +113,9 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
         raise ValueError(f"assert_equal: every must be at least 1, not {every}.")
     session = _session()
     if session is not None and session.is_due(name, every):
-        from spmdlint.runtime_checks.named import announce, value_words
+        from spmdlint.runtime_checks.named import announce, as_value
 
-        announce(session, "assert_equal", name=name, value=value_words(value))
+        announce(session, "assert_equal", name=name, value=as_value(value))
 
 
 def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

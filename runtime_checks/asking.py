@@ -73,6 +73,7 @@ class Asking:
         history = read_history(str(told.get("state")), Replay(members, groups).back(calls), told.get("end"))
         history.counts.update({key: count for key, (count, _) in groups.items()})
         history.members.update(members)
+        history.quiet = told.get("quiet") or {}
         for one in table:
             if process is not None and "defined_at" in one:
                 brief = {"function": one["function"], "defined_at": one["defined_at"]}

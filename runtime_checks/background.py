@@ -97,7 +97,9 @@ class Background:
             self._modules.pop(oldest, None)
             self._kept -= len(dropped["arguments"])
         if self._recording is not None:
-            self._recording.write_program(program.digest, record)
+            # Each asserted value is new: its leaves would soon fill the file.
+            leafless = {**record, "arguments": []} if program.value is not None else record
+            self._recording.write_program(program.digest, leafless)
 
     def compiles(self, what: str | None) -> None:
         """Record what the compiler is working on, or None when it is done."""
@@ -225,7 +227,7 @@ class Background:
         """The lowered module of a program of this process, packed."""
         reference = self._modules.get(digest)
         read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else {}
+        return pack_texts(read()) if read is not None else self._session.quiet.texts(digest)
 
     def history(self, many: int) -> dict[str, Any]:
         """The last calls, for another process to compare: a table of events, and places in it."""
@@ -239,6 +241,7 @@ class Background:
             "groups": {group.key: [group.count, group.prefix] for group in groups},
             "table": [_told(event) for event in places],
             "calls": pack([places[event] for event in calls]),
+            "quiet": self._session.quiet.all(groups),
         }
 
     def hear(self) -> None:
@@ -261,7 +264,7 @@ class Background:
 
 def _told(event: Event) -> dict[str, Any]:
     site: Site | None = event.site
-    place = {"filename": site.filename, "line": site.line} if site is not None else {}
+    place = site.place() if site is not None else {}
     program = event.program
     told = {"group": event.group.key, "digest": program.digest, "function": program.function, **place}
     if program.identified:

@@ -18,6 +18,8 @@ class Call:
 
     ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
     once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
+    ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
+    source of a broadcast, None if the call is not one.
     """
 
     program: Program
@@ -28,10 +30,15 @@ class Call:
     static: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
     texts: Callable[[], dict[str, str]] = dict
+    words: Sequence[str] = ()
+    source: bool | None = None
 
     def described(self) -> list[dict[str, Any]]:
         """The arguments, each with a name for readers."""
-        return describe_arguments(self.values, shown_with(self.names, keys_of(self.tree)))
+        described = describe_arguments(self.values, shown_with(self.names, keys_of(self.tree)))
+        for argument, words in zip(described, self.words, strict=False):
+            argument["value"] = words
+        return described
 
     def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
         """The arguments as reports show them, with the origin of each if it is known."""

@@ -69,6 +69,8 @@ def leave_quietly(session: Session) -> None:
     try:
         if session.background is not None:
             session.background.finish("finished", {})
+        else:
+            session.put_quiet()
         session.exchange.put_state(session.end_state("finished", None, None))
     except StoreLostError:
         return
@@ -107,6 +109,8 @@ def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
         session.folder.put_state(session.me, state)
     if session.background is not None:
         session.background.finish(outcome.state, state)
+    else:
+        session.put_quiet()
     session.exchange.put_state(state)
     return state
 

@@ -20,6 +20,8 @@ from spmdlint.runtime_checks.records import (
     PreflightRecord,
     ProgramRecord,
     Question,
+    QuietRecord,
+    QuietRecords,
     State,
     Subtree,
     WaitRecord,
@@ -88,6 +90,14 @@ class Exchange:
     def details(self, group: str, index: int, process: int) -> Details | None:
         """The explanation of another process's call, or None for now."""
         return self.store.wait(f"detail/{group}/{index}/{process}", Details)
+
+    def put_quiet(self, calls: dict[str, list[QuietRecord]]) -> None:
+        """Publish the last calls of this process that have no collective, for one that waits in such a function."""
+        self.store.put(f"quiet/{self._me}", {"calls": calls}, replace=True)
+
+    def quiet(self, process: int) -> dict[str, list[QuietRecord]]:
+        """The last calls without a collective that another process has published."""
+        return (self.store.get(f"quiet/{process}", QuietRecords) or {}).get("calls", {})
 
     def up(self, group: str, index: int, process: int, message: dict[str, Any] | None = None) -> Subtree | None:
         """Read a child's message for its subtree, or publish this process's."""

@@ -7,11 +7,11 @@ import sys
 import sysconfig
 import threading
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 Owner = Literal["user", "library", "inside"]
 
@@ -22,18 +22,30 @@ _LIBRARY = tuple(
 )
 _JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
 MAX_STACK = 40
+CALLERS = 3
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # until Python 3.12, frames of their own within a line
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A line of Python: file (as Python knows it), line from 1, and the function around it."""
+    """A line of Python: file (as Python knows it), line from 1, and the function around it.
+
+    ``callers`` are the user's next lines outwards, "file:line" each, where they are known: a line of a helper says
+    little without them.
+    """
 
     filename: str
     line: int
     function: str
+    callers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
+
+    def place(self) -> dict[str, Any]:
+        """The line in the form for the exchange and for recordings."""
+        callers = {"callers": list(self.callers)} if self.callers else {}
+        return {"filename": self.filename, "line": self.line, **callers}
 
     @property
     def short(self) -> str:
@@ -44,13 +56,17 @@ class Site:
 @lru_cache(maxsize=8192)
 def owner_of(filename: str) -> Owner:
     """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
-    if filename.startswith("<") or any(filename.startswith(here + "/") for here in _HERE):
+    if filename.startswith("<") or _is_here(filename):
         return "inside"
     if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
         return "inside"
     if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
         return "library"
     return "user"
+
+
+def _is_here(filename: str) -> bool:
+    return any(filename.startswith(here + "/") for here in _HERE)
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +79,20 @@ def _jax_folder() -> str:
 def user_site(frame: FrameType | None) -> Site | None:
     """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""
     found = user_frame(frame)
-    return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name) if found is not None else None
+    if found is None:
+        return None
+    return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name, _callers(found))
+
+
+def _callers(inner: FrameType) -> tuple[str, ...]:
+    """The user's lines through which a frame was called, the nearest first."""
+    found: list[str] = []
+    below, frame = inner, inner.f_back
+    while frame is not None and len(found) < CALLERS:
+        if owner_of(frame.f_code.co_filename) == "user" and below.f_code.co_name not in COMPREHENSIONS:
+            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        below, frame = frame, frame.f_back
+    return tuple(found)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
@@ -80,10 +109,12 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def entered(frame: FrameType | None) -> str | None:
-    """The function that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
+    """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
     below = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
-        below, frame = frame, frame.f_back
+        if not _is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
+            below = frame
+        frame = frame.f_back
     return below.f_code.co_name if below is not None and frame is not None else None
 
 
@@ -98,18 +129,20 @@ def line_of(code: CodeType, lasti: int) -> int:
 
 def raising_site(trace: TracebackType | None) -> Site | None:
     """The innermost line of the user's code that an exception passed through."""
-    best: Site | None = None
+    users: list[Site] = []  # a comprehension and the line that it is in are one
     fallback: Site | None = None
     while trace is not None:
         code = trace.tb_frame.f_code
         owner = owner_of(code.co_filename)
         site = Site(code.co_filename, trace.tb_lineno, code.co_name)
         if owner == "user":
-            best = site
+            users[len(users) - (site.function in COMPREHENSIONS) :] = [site]
         elif owner == "library":
             fallback = site
         trace = trace.tb_next
-    return best or fallback
+    if not users:
+        return fallback
+    return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
 
 
 def without_runner(trace: TracebackType | None) -> TracebackType | None:
@@ -121,7 +154,7 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
 
 def site_data(site: Site | None) -> dict[str, object]:
     """A line in the form for reports."""
-    return {"filename": site.filename, "line": site.line, "function": site.function} if site else {}
+    return {**site.place(), "function": site.function} if site else {}
 
 
 def exit_site(trace: TracebackType | None) -> Site | None:

@@ -5,12 +5,21 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from spmdlint.runtime_checks.records import QuietRecord
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import call_words, differs, ended_word, made_without, missing, name_processes
+from spmdlint.runtime_checks.sentences import (
+    call_words,
+    differs,
+    ended_word,
+    missing,
+    name_processes,
+    through_helper,
+)
+from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
@@ -30,15 +39,24 @@ class Row:
     filename: str | None
     line: int | None
     others: Mapping[str, int]
+    callers: tuple[str, ...] = ()
 
     def report(self, state: str) -> ProcessReport:
         """The call, for a report."""
-        return ProcessReport(state, self.index, self.function, self.filename, self.line)
+        return reported(self.place(), state)
+
+    def place(self) -> dict[str, Any]:
+        """The call and its lines, as reports name them."""
+        place = {"function": self.function, "filename": self.filename, "line": self.line}
+        return {"index": self.index, **place, "callers": list(self.callers)}
 
 
 @dataclass(slots=True)
 class History:
-    """One process: its state, and per group its members, its count and its last calls by index."""
+    """One process: its state, and per group its members, its count and its last calls by index.
+
+    ``quiet`` are its calls without a collective.
+    """
 
     state: str = "running"
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,6 +64,7 @@ class History:
     rows: dict[str, dict[int, Row]] = field(default_factory=dict)
     end: Mapping[str, Any] = field(default_factory=dict)
     last: tuple[str, int] | None = None
+    quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
     def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
         """Add a call; later calls of a group have higher numbers."""
@@ -58,7 +77,7 @@ class History:
 def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
     """A call in the form in which it is published and recorded."""
     place = [row.function, row.filename, row.line]
-    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others)]
+    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others), list(row.callers)]
 
 
 def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
@@ -66,8 +85,9 @@ def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = No
     history = History(state=state, end=end or {})
     for data in rows:
         try:
-            group, members, index, prefix, digest, function, filename, line, others = data
-            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others))
+            group, members, index, prefix, digest, function, filename, line, others, callers = data
+            through = tuple(str(one) for one in callers)
+            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others), through)
             history.add(str(group), tuple(int(one) for one in members), row)
         except (TypeError, ValueError):
             continue
@@ -81,7 +101,7 @@ def judge(
 
     ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
     """
-    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories)
+    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories, programs, texts)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -111,8 +131,12 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
-            return report
+            return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
+    return {process: history.quiet.get(key, ()) for process, history in inside.items()}
 
 
 def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
@@ -126,7 +150,8 @@ def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
 def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
     """The record of a call; for a process that can no longer answer, the function's name."""
     found = dict(programs(process, row.digest)) or {"function": row.function}
-    return {**found, "filename": row.filename, "line": row.line}
+    place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
+    return {**found, **place, "digest": row.digest}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
@@ -169,7 +194,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
     return None
 
 
-def _missing(histories: Mapping[int, History]) -> Report | None:
+def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
     for key, group, inside in _groups(histories):
         most = max(history.counts.get(key, 0) for history in inside.values())
         short = {p: h for p, h in inside.items() if h.state in ENDED and h.counts.get(key, 0) < most}
@@ -187,13 +212,16 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
                 processes[process] = ended_report(history, key)
         ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
         calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
-        where = f", {call_words(asdict(calling))}" if calling is not None else ""
+        where = f", {call_words(through_helper(asdict(calling)))}" if calling is not None else ""
         others = f"{name_processes(ahead)} made call {made + 1}{where}"
         message = missing({first: asdict(processes[first])}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
-        function = calling.function if calling is not None else None
-        report.notes += made_without({process: history.end for process, history in short.items()}, function)
-        return report
+        quiet = _quiet(inside, key)
+        if not any(quiet.values()):
+            return report
+        rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
+        records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        return explained(report, group, records, quiet, texts)
     return None
 
 
@@ -206,12 +234,9 @@ def ended_report(history: History, group: str) -> ProcessReport:
     if one.line is None and rows:
         last = rows[max(rows)]
         one.function, one.filename, one.line = last.function, last.filename, last.line
+        one.callers = list(last.callers)
     return one
 
 
 def _recent(rows: Mapping[int, Row], upto: int) -> list[dict[str, Any]]:
-    return [
-        {"index": row.index, "function": row.function, "filename": row.filename, "line": row.line}
-        for index, row in sorted(rows.items())
-        if upto - 8 < index <= upto
-    ]
+    return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]

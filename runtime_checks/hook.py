@@ -112,8 +112,8 @@ class Hook:
 
     def _words(self, error: BaseException) -> str:
         """An exception in words. In a job its text stays on the process that raised it: it may hold what is secret."""
-        name = type(error).__name__
-        return f"{name}: {plain(str(error), 300)}" if self.options.rehearsal else name
+        name, text = type(error).__name__, plain(str(error), 300)
+        return f"{name}: {text}" if text and self.options.rehearsal else name
 
     def _follow_lifetime(self) -> None:
         try:
@@ -226,7 +226,7 @@ class Hook:
         self.guard.run(self._note_outcome, kind, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
-            self.session.ending.tell()
+            self.guard.run(self.session.ending.tell)
             return
         if self._previous_hook is not None:
             shown = self.guard.run(without_runner, trace) or trace

@@ -60,12 +60,13 @@ class LastWords:
         if number is None or self._ends is not None:
             return
         name = signal.Signals(number).name
+        # First of all, as the journal's lock may be held by the thread that aborts.
+        self._ends = threading.Thread(target=self._see_to_end, name="spmdlint-end", daemon=True)
+        self._ends.start()
         self._background.stop_calls()
         self._background.journal.drain()
         if self._session.ending.verdict is None:
             write_error(f"spmdlint: process {self._session.me} is being ended by {name}{self._where()}.\n")
-        self._ends = threading.Thread(target=self._see_to_end, name="spmdlint-end", daemon=True)
-        self._ends.start()
         if self._session.active:
             self._tell_others(name)
 

@@ -14,6 +14,7 @@ from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.samples import Sample
 from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.standins import late_words
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
@@ -93,6 +94,8 @@ class Lateness:
             arrived += not by
             place = where.get("place") or "an unknown line"
             lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
+            alone = self._ran_alone(group, first, where)
+            lines += [f"  process {process} {alone}"] if alone else []
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
@@ -102,6 +105,12 @@ class Lateness:
             return ""
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
+
+    def _ran_alone(self, group: Group, there: Sample, where: Mapping[str, Any]) -> str:
+        """The words on a late process that ran the call that others wait in without a collective, or ""."""
+        call = {"function": there.function, "filename": there.filename, "line": there.line}
+        mine = self._session.quiet.recent([group]).get(group.key, [])
+        return late_words(call, mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 
 def _counted(where: Mapping[str, Any], group: Group, sample: Sample) -> int:

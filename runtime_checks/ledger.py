@@ -23,8 +23,12 @@ class Entry:
     program: Program
     site: Site | None
 
+    def placed(self) -> dict[str, object]:
+        """The entry with the lines that led to it, for reports."""
+        return {**self.brief(), "callers": list(self.site.callers) if self.site else []}
+
     def brief(self) -> dict[str, object]:
-        """The entry in the form for reports and for the exchange."""
+        """The entry in the form for the exchange."""
         site = self.site
         return {
             "index": self.index,
@@ -38,7 +42,8 @@ class Entry:
 class Group:
     """The sequence of one set of processes.
 
-    ``lock`` keeps two threads of one process from numbering at once. ``prefix`` is kept in background mode, and
+    ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
+    about to. ``prefix`` is kept in background mode, and
     ``trail`` by the comparing process.
     """
 
@@ -54,10 +59,15 @@ class Group:
     def append(self, program: Program, site: Site | None) -> Entry:
         """Number the next call."""
         self.count += 1
-        self.threads.add(threading.get_ident())
         entry = Entry(self.count, program, site)
         self.ring.append(entry)
         return entry
+
+
+def thread_names(group: Group) -> list[str]:
+    """The threads that make calls over a set of processes, by name; one that has ended has none."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return sorted(names.get(ident, "a thread that has ended") for ident in tuple(group.threads))
 
 
 class Ledger:

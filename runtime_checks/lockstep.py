@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
-from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.records import Message, ProgramRecord
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import differs
+from spmdlint.runtime_checks.report import ADVICE_ON, ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.sentences import differs, name_processes, racing_threads
+from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.texts import module_difference, pack_texts
 from spmdlint.runtime_checks.verdict import Difference, compare
@@ -41,9 +42,10 @@ class Lockstep:
         """Compare with all others of the group; raises or ends the process if they differ."""
         exchange = self._session.exchange
         digest = call.program.digest
-        waiting = Waiting(self._session, group, entry, within)
+        waiting = Waiting(self._session, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
-        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags})
+        source = {} if call.source is None else {"source": call.source}
+        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags, **source})
         if len(group.processes) > self._session.options.tree_above:
             self._along_tree(group, entry, call, waiting)
         else:
@@ -69,14 +71,16 @@ class Lockstep:
         for process, message in messages.items():
             if message.get("tags", "") != call.tags:
                 self._remark_one_sided(entry, call, process, str(message.get("tags", "")))
-        if any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values()):
+        sources = sum(bool(message.get("source")) for message in messages.values()) + bool(call.source)
+        conflict = any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values())
+        if conflict or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages)
 
     def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
         exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
         others = [process for process in group.processes if process != me]
         children, is_root = tree(group.processes, me)
-        same, tags = True, call.tags
+        same, tags, sources = True, call.tags, int(bool(call.source))
         for child in children:
             word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
             self._compare_setup(child)
@@ -85,11 +89,14 @@ class Lockstep:
                 records = {me: call.program.decisive(), child: self._record(word)}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
+            sources += int(word.get("sources", 0))
         root = group.processes[0]
         if is_root:
+            same = same and (call.source is None or sources == 1)
             exchange.down(group.key, entry.index, root, {"same": same})
         else:
-            exchange.up(group.key, entry.index, me, {"same": same, "digest": digest, "tags": tags})
+            told = {"same": same, "digest": digest, "tags": tags, **({"sources": sources} if sources else {})}
+            exchange.up(group.key, entry.index, me, told)
             same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
         if not same:
             messages = {}
@@ -99,6 +106,7 @@ class Lockstep:
                     messages[process] = message
             if is_root:
                 self._diverge(group, entry, call, messages)
+            self._session.put_quiet()
             exchange.put_details(group.key, entry.index, self._details(entry, call))
             waiting.until(lambda: self._session.await_verdict(), others)
 
@@ -132,10 +140,11 @@ class Lockstep:
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """Everything that explains this process's side of a difference."""
         return {
-            **entry.brief(),
+            **entry.placed(),
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),
+            "threads": thread_names(self._session.ledger.group(entry.program.processes)),
             "texts": pack_texts(call.texts()),
         }
 
@@ -143,6 +152,7 @@ class Lockstep:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
         session = self._session
         mine = self._details(entry, call)
+        session.put_quiet()
         session.exchange.put_details(group.key, entry.index, mine)
         details: dict[int, Mapping[str, Any]] = {session.me: mine}
         limit = time.monotonic() + DETAILS_WITHIN
@@ -174,7 +184,8 @@ class Lockstep:
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
             records[process] = {**message, **details.get(process, {}), **self._record(message)}
-        difference = compare(records) or self._origin_difference(call, messages, details)
+        difference = compare(records) or self._source_difference(call, messages)
+        difference = difference or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
             if process in records:
@@ -186,13 +197,32 @@ class Lockstep:
             else:
                 one = session.position(process, group, entry)
             processes[process] = one
+        if difference.field == "source":
+            for process in records:
+                passed = call.source if process == session.me else bool(messages[process].get("source"))
+                processes[process].detail = f"is_source={passed}"
         if difference.field == "function":
             tell_definitions(processes, records)
         words = differs(entry.index, group.processes, difference.words, records)
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
         if difference.kind != "sequence":  # the programs of two functions differ anyway
             report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
-        return report
+        racing = {number: side["threads"] for number, side in details.items() if len(side.get("threads") or ()) > 1}
+        if racing:
+            report.advice = ADVICE_ON["threads"]
+            others = {number: names for number, names in racing.items() if number != session.me}
+            report.notes += [racing_threads(others)] if others else []  # this process's own remark is among its notes
+        return explained(report, group.processes, records, session.quiet_of(group), lambda _process, _digest: {})
+
+    def _source_difference(self, call: Call, messages: Mapping[int, Message]) -> Difference | None:
+        """A broadcast with several sources, or with none."""
+        sources = [number for number, message in messages.items() if message.get("source")]
+        sources += [self._session.me] if call.source else []
+        if call.source is None or len(sources) == 1:
+            return None
+        told = f"{name_processes(sources)} pass is_source=True, and all get the sum of their values"
+        words = told if sources else "no process passes is_source=True, and all get zeros"
+        return Difference("arguments", "source", f" in its sources: {words}")
 
     def _origin_difference(
         self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Mapping[str, Any]]

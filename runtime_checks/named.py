@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.call import Call
@@ -28,7 +29,7 @@ def announce(
     function: str,
     *,
     name: str | None = None,
-    value: str | None = None,
+    value: Value | None = None,
     processes: Sequence[int] | None = None,
     within: float | None = None,
 ) -> None:
@@ -39,8 +40,12 @@ def announce(
     members = tuple(sorted(processes)) if processes is not None else tuple(range(session.count))
     if session.me not in members or len(members) < 2:
         return
-    program = Program(function=function, processes=members, name=name, value=value)
-    session.call(Call(program, user_site(sys._getframe(1))), within=within)
+    program = Program(function=function, processes=members, name=name, value=value.words if value else None)
+    leaves = value.leaves if value is not None else ()
+    values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
+    words = [leaf.words for leaf in leaves]
+    site = user_site(sys._getframe(1))
+    session.call(Call(program, site, values=values, names=names, words=words), within=within)
 
 
 def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | None]) -> Callable[P, R]:
@@ -81,20 +86,38 @@ def _outside_traces() -> bool:
     return bool(clean is None or clean())
 
 
-def value_words(value: Any) -> str:
-    """A value as text that is equal on two processes exactly if the value is.
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of a value: where it is, and as text that is equal on two processes exactly if it is."""
+
+    path: str
+    held: Any
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several."""
+
+    words: str
+    leaves: Sequence[Leaf] = ()
+
+
+def as_value(value: Any) -> Value:
+    """A value for comparison.
 
     Raises ``TypeError`` for a value without such a text, and ``ValueError`` for an array of which each process holds
     a different part.
     """
     import jax
 
-    leaves, tree = jax.tree_util.tree_flatten(value)
-    words = [_leaf_words(leaf) for leaf in leaves]
+    found, tree = jax.tree_util.tree_flatten_with_path(value)
+    leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
+    words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
-        return words[0]
-    joined = json.dumps([str(tree), words])
-    return f"{len(words)} leaves, digest {hashlib.blake2b(joined.encode(), digest_size=10).hexdigest()}"
+        return Value(words[0])
+    digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
+    return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
 
 
 def _leaf_words(leaf: Any) -> str:

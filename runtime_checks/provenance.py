@@ -18,6 +18,7 @@ import hashlib
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Provenance:
 
     def tags_of(self, values: Iterable[Any]) -> str:
         """The tags of many arguments as one string, :data:`WIDTH` characters each; "" if none has one."""
+        if not self._tags:
+            return ""
         joined = "".join(map(self.tag_of, values))
         return joined if joined.strip("-") else ""
 
@@ -147,6 +150,10 @@ def _shorter(first: str, second: str) -> int:
     return min(len(first), len(second)) // WIDTH
 
 
+def _is_replicated(value: Any) -> bool:
+    return bool(getattr(value, "is_fully_replicated", False))
+
+
 class Unplaced:
     """Functions that were called with one, then with another replicated array of unknown origin at the same position.
 
@@ -157,24 +164,32 @@ class Unplaced:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self._seen: dict[str, dict[int, weakref.ref[Any]]] = {}
+        self._seen: dict[str, dict[int, tuple[weakref.ref[Any], bool]]] = {}
 
     def look(self, call: Call) -> None:
         """Look at the arguments of a call."""
         program = call.program
+        if call.words:
+            return  # the values themselves are compared
         if program.function in self.names or len(self.names) == self.MOST:
             return
         if program.digest not in self._seen and len(self._seen) == self.MOST:
             return
         seen = self._seen.setdefault(program.digest, {})
         for number, value in enumerate(call.values):
-            known = call.tags[number * WIDTH : (number + 1) * WIDTH]
-            if (known and known != UNKNOWN) or not getattr(value, "ndim", 0):
-                continue
-            if not getattr(value, "is_fully_replicated", False):
-                continue
             before = seen.get(number)
-            if before is not None and before() is not None and before() is not value:
-                self.names.add(program.function)
-                return
-            seen[number] = weakref.ref(value)
+            held = before[0]() if before is not None else None
+            if held is value or not getattr(value, "ndim", 0):
+                continue  # as at nearly every call: what follows takes far longer
+            open_to_swaps = self._is_of_unknown_origin(call.tags, number) and _is_replicated(value)
+            if held is not None and before is not None and before[1]:
+                if open_to_swaps:
+                    self.names.add(program.function)
+                    return
+                continue  # the other is still there, and may be passed again
+            with suppress(TypeError):  # a value that cannot be referenced weakly
+                seen[number] = (weakref.ref(value), open_to_swaps)
+
+    @staticmethod
+    def _is_of_unknown_origin(tags: str, number: int) -> bool:
+        return not tags or tags[number * WIDTH : (number + 1) * WIDTH] == UNKNOWN

@@ -87,7 +87,7 @@ class Recording:
                 self._groups.add(group)
                 self._line({"group": group, "members": list(members)})
             self._numbers += 1
-            place = {"filename": site.filename, "line": site.line} if site is not None else {}
+            place = site.place() if site is not None else {}
             shown = {"function": program.function, **place, **({"once": True} if program.value is not None else {})}
             self._line({"event": self._numbers, "in": group, "digest": program.digest, **shown})
             return self._numbers

@@ -29,12 +29,13 @@ class JobName(TypedDict):
 
 
 class Place(TypedDict, total=False):
-    """A call, or the line at which a process is."""
+    """A call, or the line at which a process is; ``callers`` are the user's lines that led there."""
 
     index: Count
     function: str | None
     filename: str | None
     line: Count | None
+    callers: list[str]
 
 
 class Argument(TypedDict, total=False):
@@ -46,6 +47,7 @@ class Argument(TypedDict, total=False):
     spec: str | None
     shard: list[Count] | None
     origin: str | None
+    value: str | None
 
 
 class ProgramRecord(TypedDict, total=False):
@@ -64,11 +66,30 @@ class ProgramRecord(TypedDict, total=False):
     arguments: list[Argument]
 
 
+class QuietRecord(ProgramRecord, Place, total=False):
+    """A call without a collective: after which compared call it was made, how often since, and all that explains it.
+
+    ``times`` is 0 where only the first call of a program was seen.
+    """
+
+    digest: str
+    after: Count
+    times: Count
+    texts: dict[str, str]
+
+
+class QuietRecords(TypedDict, total=False):
+    """The last calls without a collective of a process, by set of processes."""
+
+    calls: dict[str, list[QuietRecord]]
+
+
 class Message(Place, total=False):
     """The call that a process is about to make, in lockstep."""
 
     digest: str
     tags: str
+    source: bool
 
 
 class Details(Place, total=False):
@@ -77,6 +98,7 @@ class Details(Place, total=False):
     arguments: list[Argument] | None
     static: dict[str, str] | None
     recent: list[Place]
+    threads: list[str]
     texts: dict[str, str]
 
 
@@ -86,6 +108,7 @@ class Subtree(TypedDict, total=False):
     same: bool
     digest: str
     tags: str
+    sources: Count
 
 
 class WaitRecord(Place, total=False):
@@ -104,6 +127,7 @@ class Where(Place, total=False):
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
+    uncounted: dict[str, list[QuietRecord]]
 
 
 class State(Place, total=False):
@@ -151,6 +175,7 @@ class EventRecord(TypedDict, total=False):
     function: str
     filename: str
     line: Count
+    callers: list[str]
     defined_at: str | None
 
 
@@ -163,6 +188,7 @@ class HistoryRecord(TypedDict):
     groups: dict[str, tuple[Count, Hash]]
     table: list[EventRecord]
     calls: str
+    quiet: dict[str, list[QuietRecord]]
 
 
 class Question(TypedDict, total=False):

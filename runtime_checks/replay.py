@@ -16,7 +16,8 @@ MAX_CALLS = 1 << 17
 class Replay:
     """Counts and prefixes by group, moved along a sequence of events.
 
-    An event has "group", "digest", "function", "filename" and "line". A row is what ``history.row_data`` gives.
+    An event has "group", "digest", "function", "filename", "line" and perhaps "callers". A row is what
+    ``history.row_data`` gives.
     """
 
     def __init__(self, members: Mapping[str, Sequence[int]], groups: Mapping[str, tuple[int, int]]) -> None:
@@ -47,7 +48,8 @@ class Replay:
         count, prefix = groups[key]
         others = {name: made for name, (made, _) in groups.items() if name != key}
         place = [event.get("function"), event.get("filename"), event.get("line")]
-        return [key, list(self._members.get(key, ())), count, f"{prefix:016x}", event["digest"], *place, others]
+        counted = [key, list(self._members.get(key, ())), count, f"{prefix:016x}", event["digest"]]
+        return [*counted, *place, others, event.get("callers") or []]
 
 
 def pack(numbers: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.sentences import name_processes, place, told_apart
 
 SCHEMA_VERSION = 1
 MAX_TEXT = 1 << 20
@@ -61,6 +61,11 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
+    "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
+    "threads": "Make all parallel calls of a process in one thread, or give each thread its own processes: which "
+    "thread comes first is not the same on all processes.",
+    "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
+    "the same order, and name the same axes in its collectives.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
     "listing, and no step that only one process makes.",
@@ -72,8 +77,9 @@ class ProcessReport:
     """One process in a report.
 
     ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
-    number of the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the
-    last calls, oldest first.
+    number of the call in its group, from 1, or the number of calls made if none is in progress. ``callers`` are the
+    program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds the last calls,
+    oldest first.
     """
 
     state: str
@@ -81,6 +87,7 @@ class ProcessReport:
     function: str | None = None
     filename: str | None = None
     line: int | None = None
+    callers: list[str] = field(default_factory=list)
     arguments: list[dict[str, Any]] | None = None
     static: dict[str, str] | None = None
     stack: list[str] | None = None
@@ -120,6 +127,7 @@ def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
         function=record.get("function"),
         filename=record.get("filename"),
         line=record.get("line"),
+        callers=list(record.get("callers") or []),
     )
 
 
@@ -235,6 +243,8 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")
+    if process.callers and not process.stack:  # which has them
+        lines.append(f"    called from {', '.join(process.callers)}")
     if process.detail:
         lines.append(f"    {process.detail}")
     for name, value in (process.static or {}).items():
@@ -263,6 +273,8 @@ def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[st
 
 def argument_words(argument: Mapping[str, Any]) -> str:
     """An argument in words: its path, dtype, shape, spec and origin."""
+    if argument.get("value"):
+        return f"{argument.get('path')}: {argument['value']}"
     shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"
     words = f"{argument.get('path')}: {argument.get('dtype')}[{shape}]"
     if argument.get("spec"):
@@ -282,7 +294,7 @@ def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> lis
     indices = sorted({entry["index"] for _, process in (first, second) for entry in process.recent})[-8:]
     tables = [{entry["index"]: entry for entry in process.recent} for _, process in (first, second)]
     lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
-    words = {index: [_call(table.get(index)) for table in tables] for index in indices}
+    words = {index: _side_by_side([table.get(index) for table in tables]) for index in indices}
     marked = next((index for index in indices if words[index][0] != words[index][1]), at)
     for index in indices:
         one, other = words[index]
@@ -290,12 +302,15 @@ def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> lis
     return lines
 
 
-def _calls(process: ProcessReport) -> list[str]:
-    return [_call(entry) for entry in process.recent]
+def _side_by_side(entries: Sequence[Mapping[str, Any] | None]) -> list[str]:
+    """Two calls of one number: "step train.py:20", or "-" if one was not made."""
+    made = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
+    return [_call(made[number]) if number in made else "-" for number in range(len(entries))]
 
 
-def _call(entry: Mapping[str, Any] | None) -> str:
-    if entry is None:
-        return "-"
-    filename = str(entry.get("filename") or "?").rsplit("/", 1)[-1]
-    return f"{entry.get('function')} {filename}:{entry.get('line')}"
+def _calls(process: ProcessReport) -> list[tuple[str, tuple[str, ...]]]:
+    return [(_call(entry), tuple(entry.get("callers") or ())) for entry in process.recent]
+
+
+def _call(entry: Mapping[str, Any]) -> str:
+    return f"{entry.get('function')} {place(entry) or '?'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -35,6 +35,7 @@ def sides(records: Records, say: Callable[[Mapping[str, Any]], str]) -> str:
 
 def calls(records: Records) -> str:
     """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
+    records = told_apart(records)
     names = [str(record.get("function")) for record in records.values()]
     unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
     told = []
@@ -54,13 +55,45 @@ def ended_word(state: Mapping[str, Any]) -> str:
 
 
 def place(record: Mapping[str, Any]) -> str:
-    """The line of a call, without its folder, or ""."""
+    """The line of a call, without its folder, or ""; and the line that led there, if that is the one to look at."""
     filename, line = record.get("filename"), record.get("line")
-    return f"{PurePath(str(filename)).name}:{line}" if filename and line else ""
+    if not filename or not line:
+        return ""
+    through = record.get(THROUGH)
+    return f"{PurePath(str(filename)).name}:{line}" + (f", called from {PurePath(through).name}" if through else "")
+
+
+def callers_of(record: Mapping[str, Any]) -> list[str] | None:
+    """The lines that led to a call, without their folders, which may not be the same on all hosts; None if unknown."""
+    return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
+
+
+THROUGH = "through"
+"""The key of the one caller of a call that its sentence names."""
+
+
+def told_apart(records: Records) -> dict[int, Mapping[str, Any]]:
+    """Calls that come from one line of a helper, each with the nearest line that led there and is not the same."""
+    places = {place(record) for record in records.values()}
+    callers = {number: tuple(record.get("callers") or ()) for number, record in records.items()}
+    if len(places) != 1 or len(set(callers.values())) == 1 or not all(callers.values()):
+        return dict(records)
+    depth = next((n for n, lines in enumerate(zip(*callers.values(), strict=False)) if len(set(lines)) > 1), None)
+    if depth is None:
+        return dict(records)
+    return {number: {**record, THROUGH: callers[number][depth]} for number, record in records.items()}
+
+
+def through_helper(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call on its own, with the line that led to it where that is in another file: of a program, not its helpers."""
+    filename = str(record.get("filename") or "")
+    other = next((line for line in record.get("callers") or () if line.rpartition(":")[0] != filename), None)
+    return {**record, THROUGH: other} if other and filename else record
 
 
 def differs(index: int, group: Iterable[int], words: str, records: Records) -> str:
     """The sentence on a call that differs; ``words`` say in what, with the functions if these differ."""
+    records = told_apart(records)
     named = f"call {index} of {name_processes(group)}"
     if words.startswith(":"):
         return f"{named} differs{words}."
@@ -77,7 +110,8 @@ def differs(index: int, group: Iterable[int], words: str, records: Records) -> s
 def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[int], others: str) -> str:
     """The sentence on processes that ended early; ``others`` says which processes wait for them, and where."""
     first = short[min(short)]
-    state, detail, at = first.get("state"), str(first.get("detail") or "").split("\n")[0], place(first)
+    state, detail = first.get("state"), str(first.get("detail") or "").split("\n")[0]
+    at = place(through_helper(first))
     if state == "raised":
         detail = shortened(detail)
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
@@ -96,17 +130,13 @@ def shortened(detail: str) -> str:
     return plain(detail, MAX_DETAIL + len("..."))
 
 
-def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -> Iterator[str]:
-    """Remarks on processes that ended early, but ran the function that the others wait in without any collective.
-
-    They placed its arguments differently, so that the compiler had nothing to exchange.
-    """
-    for process, state in sorted(short.items()):
-        if (state.get("quiet") or {}).get(function):
-            yield (
-                f"Process {process} ran {function} as a program without a collective, which is not counted: compare "
-                "the shardings of its arguments."
-            )
+def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
+    """The remark on processes in which several threads make parallel calls."""
+    told: dict[str, list[int]] = {}
+    for number, names in sorted(threads.items()):
+        told.setdefault(", ".join(names), []).append(number)
+    words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
+    return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
 
 
 def undecided(function: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,17 +22,18 @@ from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.health import Health
 from spmdlint.runtime_checks.joining import Decision, Joining, close_door
 from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.ledger import Entry, Group, Ledger, thread_names
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.provenance import Provenance, Unplaced
+from spmdlint.runtime_checks.quiet import QuietCalls
 from spmdlint.runtime_checks.recording import Recording
-from spmdlint.runtime_checks.records import UnknownRecordError, Where
+from spmdlint.runtime_checks.records import QuietRecord, UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import ended_word, undecided
+from spmdlint.runtime_checks.sentences import ended_word, racing_threads, undecided
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -63,6 +65,7 @@ class Session:
         self.ledger = Ledger()
         self.provenance = Provenance()
         self.unplaced = Unplaced()
+        self.quiet = QuietCalls(self.provenance)
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
@@ -96,26 +99,39 @@ class Session:
             self.retire()
             return ""
         if not program.communicates:
-            self.ledger.note_quiet(program)
-            if program.undecided:
-                self.note(undecided(program.function))
+            self._note_quiet(call)
             return f"{program.digest}/{call.tags}"
         if self.background is not None:
             self.background.made(call)
             return ""
         group = self.ledger.group(program.processes)
+        if threading.get_ident() not in group.threads:
+            group.threads.add(threading.get_ident())  # before it waits for its turn: the threads race for that
+            if len(group.threads) > 1:
+                self.note(racing_threads({self.me: thread_names(group)}))
         with group.lock:
             entry = group.append(program, call.site)
             self.unplaced.look(call)
             self.ledger.last = entry
-            if len(group.threads) == 2:
-                self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
             if self._record is not None:
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()
             if self.active:
                 self._unless_over(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
+
+    def _note_quiet(self, call: Call) -> None:
+        """Count a call that is not compared, and keep where it was made."""
+        self.ledger.note_quiet(call.program)
+        if call.program.undecided:
+            self.note(undecided(call.program.function))
+            return  # it may have communicated, and then explains nothing
+        group = self.ledger.group(call.program.processes)
+        if self.background is None:
+            self.quiet.note(group, call, group.count, each=True)
+        elif not self.quiet.knows(group, call):
+            self.journal.drain()  # only now is the count known; a later call takes the fast path and is not seen
+            self.quiet.note(group, call, group.count, each=False)
 
     def is_due(self, name: str, every: int) -> bool:
         """Whether a value that is asserted only every N-th time is compared now."""
@@ -291,7 +307,7 @@ class Session:
 
     def own_report(self, entry: Entry, state: str) -> ProcessReport:
         """The report on this process."""
-        one = reported(entry.brief(), state)
+        one = reported(entry.placed(), state)
         one.recent = self.recent(entry)
         return one
 
@@ -307,14 +323,28 @@ class Session:
             one.stack = answer.get("stack")
         return one
 
+    def quiet_of(self, group: Group) -> dict[int, list[QuietRecord]]:
+        """The last calls without a collective of all processes of a group that have published them."""
+        found = {self.me: self.quiet.recent([group]).get(group.key, [])}
+        for process in group.processes:
+            if process != self.me and (told := self.exchange.quiet(process).get(group.key)):
+                found[process] = told
+        return found
+
+    def put_quiet(self) -> None:
+        """Publish such calls of this process, if there are any, before what others wait for."""
+        recent = self.quiet.recent(self.ledger.groups())
+        if recent:
+            self.exchange.put_quiet(recent)
+
     def recent(self, entry: Entry) -> list[dict[str, Any]]:
         """The last calls of the entry's group, oldest first."""
         group = self.ledger.group(entry.program.processes)
         if self.background is not None:
             calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
             first = group.count - len(calls) + 1
-            return [Entry(first + n, event.program, event.site).brief() for n, event in enumerate(calls)]
-        return [one.brief() for one in list(group.ring)[-RECENT:]]
+            return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
+        return [one.placed() for one in list(group.ring)[-RECENT:]]
 
     def ask_stack(self, process: int) -> Where | None:
         """Where another process is now: its watcher thread answers, unless the process is stopped."""
@@ -361,6 +391,8 @@ class Session:
             "function": function or (last.program.function if last else None),
             "filename": at.filename if at else None,
             "line": at.line if at else None,
+            "callers": list(at.callers) if at else [],
+            "uncounted": self.quiet.places(self.ledger.groups()),
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
@@ -380,6 +412,7 @@ class Session:
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,
             "line": place.line if place else None,
+            "callers": list(place.callers) if place else [],
         }
 
     def _complete(self, report: Report) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spmdlint.runtime_checks.report import Kind
-from spmdlint.runtime_checks.sentences import calls, sides
+from spmdlint.runtime_checks.sentences import callers_of, calls, place, sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,17 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
         return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
     if _differs(records, "function") or _differs(records, "defined_at"):
         return Difference("sequence", "function", f": {calls(records)}")
-    if _are_lambdas(records) and (_differs(records, "line") or _differs(records, "filename")):
+    if _are_lambdas(records) and _places_differ(records):
         return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
     if _differs(records, "name"):
-        return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
+        names = sides(records, lambda r: repr(r.get("name")))
+        if _places_differ(records):  # two barriers, each with its own name
+            return Difference("sequence", "function", f": {calls(records)} (with the names: {names})")
+        return Difference("arguments", "name", f" in its name: {names}")
     if _differs(records, "value"):
-        if _differs(records, "line") or _differs(records, "filename"):
+        if _places_differ(records):
             return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
-        name = next((record["name"] for record in records.values() if record.get("name")), "a value")
-        return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+        return _value_difference(records)
     if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for look in (_static_difference, _argument_difference):
@@ -65,6 +67,12 @@ def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     known = [record.get(name) for record in records.values() if record.get(name) is not None]
     return any(value != known[0] for value in known[1:])
+
+
+def _places_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the calls come from different lines of the program, be it through one line of a helper."""
+    known = {n: {"at": place(record) or None, "through": callers_of(record)} for n, record in records.items()}
+    return _differs(known, "at") or _differs(known, "through")
 
 
 def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:
@@ -113,6 +121,19 @@ def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference |
             told = sides(values, lambda r: str(r["v"]))
             return Difference("arguments", "static", f" in the static argument {name}: {told}")
     return None
+
+
+def _value_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference:
+    """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
+    name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+    leaves = [record.get("arguments") or [] for record in records.values()]
+    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
+    if all(paths) and all(one == paths[0] for one in paths):
+        for position, path in enumerate(paths[0]):
+            words = {n: {"v": known[position].get("value")} for n, known in zip(records, leaves, strict=True)}
+            if _differs(words, "v"):
+                return Difference("value", "value", f" in {name}, at {path}: " + sides(words, lambda r: str(r["v"])))
+    return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
 
 
 def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.records import Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.sentences import call_words, made_without, missing, name_processes
+from spmdlint.runtime_checks.sentences import call_words, missing, name_processes, through_helper
+from spmdlint.runtime_checks.standins import explained, late_words
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -37,9 +39,20 @@ class WaitedEnoughError(Exception):
 
 
 class Waiting:
-    """One process's wait at one position of one group, bounded by ``within`` seconds if given."""
+    """One process's wait at one position of one group, bounded by ``within`` seconds if given.
 
-    def __init__(self, session: Session, group: Group, entry: Entry, within: float | None = None) -> None:
+    ``explain`` returns everything that explains the call that waits.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        group: Group,
+        entry: Entry,
+        explain: Callable[[], Mapping[str, Any]],
+        within: float | None = None,
+    ) -> None:
+        self._explain = explain
         self._within = within
         self._session = session
         self._group = group
@@ -117,21 +130,22 @@ class Waiting:
         processes[session.me] = self._own_report()
         first = min(short)
         made = short[first]["counts"].get(self._group.key, 0)
-        where = call_words(entry.brief())
+        where = call_words(through_helper(entry.placed()))
         told = {process: asdict(processes[process]) for process in short}
         waits = f"process {session.me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
         report = diverged("missing", message, entry.index, processes, str(short[first]["state"]))
-        report.notes += made_without(short, entry.program.function)
-        return report
+        calls = {session.me: {**self._explain(), **entry.program.decisive()}}
+        quiet = session.quiet_of(self._group)
+        return explained(report, self._group.processes, calls, quiet, lambda _process, _digest: {})
 
     def _look_for_circle(self) -> None:
         session, group, entry = self._session, self._group, self._entry
         counts = session.ledger.counts()
-        single = len({thread for one in session.ledger.groups() for thread in one.threads}) == 1
+        single = len({thread for one in session.ledger.groups() for thread in tuple(one.threads)}) == 1
         if not self._told_wait:
             record = {"group": group.key, "processes": list(group.processes), "counts": counts, "single": single}
-            session.exchange.begin_wait({**record, **entry.brief()})
+            session.exchange.begin_wait({**record, **entry.placed()})
             self._told_wait = True
         if not single:
             return
@@ -156,6 +170,14 @@ class Waiting:
         message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
         session.declare(diverged("sequence", message, entry.index, processes))
 
+    def _ran_alone(self, answer: Where) -> str:
+        """The words on a late process that ran this call without a collective, or ""."""
+        session, entry, key = self._session, self._entry, self._group.key
+        call = {**entry.placed(), "defined_at": entry.program.defined_at}
+        mine = session.quiet.recent([self._group]).get(key, [])
+        words = late_words(call, mine, answer.get("uncounted", {}).get(key, []), entry.index)
+        return f"; it {words}" if words else ""
+
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         session, entry = self._session, self._entry
@@ -168,6 +190,7 @@ class Waiting:
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
                 where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"
+                where += self._ran_alone(answer)
                 if answer.get("stack"):
                     where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
             write_error(

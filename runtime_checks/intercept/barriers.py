@@ -13,7 +13,7 @@ from typing import Any
 from spmdlint.runtime_checks.frames import entered
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.named import announce, barrier_members, value_words
+from spmdlint.runtime_checks.named import announce, as_value, barrier_members
 
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
@@ -38,12 +38,12 @@ def _announce_value(observer: Observer, tree: Any) -> None:
     import jax
 
     try:
-        words = value_words(jax.tree_util.tree_map(_as_compared, tree))
+        value = as_value(jax.tree_util.tree_map(_as_compared, tree))
     except (TypeError, ValueError):
         return  # global arrays, or what JAX refuses as well
     function = entered(sys._getframe()) or "assert_equal"
     name = f"the value given to {function}" if function != "assert_equal" else "multihost_utils.assert_equal"
-    announce(observer.session, function, name=name, value=words)
+    announce(observer.session, function, name=name, value=value)
 
 
 def _as_compared(leaf: Any) -> Any:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
+from spmdlint.runtime_checks.fingerprint import source_identity
 from spmdlint.runtime_checks.frames import entered, owner_of
 
 DEPTH = 12
+PUBLIC = {
+    ("_identity_fn", "multihost_utils.py"): "process_allgather",
+    ("_psum", "multihost_utils.py"): "broadcast_one_to_all",
+}
 NAMELESS = ("<unknown>", "<unnamed")  # prefixes of JAX's names for callables that are not functions
 
 
@@ -49,6 +54,15 @@ def name_of(fun: Any, name: str, frame: FrameType) -> str:
     return kind.__name__
 
 
+def identity_of(source: str | None, fallback: str) -> tuple[str, str | None]:
+    """The name of a function and where it is defined, from JAX's "step at /path/train.py:21".
+
+    A function that JAX jits on behalf of a public one has the name of that: the same on every process.
+    """
+    name, place = source_identity(source, fallback)
+    return PUBLIC.get((name, (place or "").partition(":")[0]), name), place
+
+
 def _search(fun: Any) -> Any:
     for _ in range(DEPTH):
         if isinstance(fun, functools.partial):
@@ -57,11 +71,43 @@ def _search(fun: Any) -> Any:
             fun = fun.__wrapped__
         else:
             break
-    for held in (getattr(fun, "__self__", None), *_closed_over(fun)):
-        info = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
+    closed_over = list(_closed_over(fun))
+    for held in (getattr(fun, "__self__", None), *closed_over):
+        info: Any = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
         if getattr(info, "func_src_info", None):
-            return info
+            tree = next((one for one in closed_over if type(one).__name__ == "PyTreeDef"), None)
+            return info if tree is None else _Info(info.func_src_info, leaf_names(info.arg_names, tree))
     return None
+
+
+class _Info(NamedTuple):
+    """What is known of the user's function, in the fields of JAX's debug information."""
+
+    func_src_info: str
+    arg_names: Sequence[str] | None
+
+
+def leaf_names(parameters: Sequence[str] | None, tree: Any) -> list[str] | None:
+    """The names of the arguments of a call by the names of the parameters; None if they are not known.
+
+    ``tree`` is the `PyTreeDef` of the positional arguments and those by keyword. ``pmap`` knows the parameters only:
+    one may have many leaves or none, and one that a partial gives has none.
+    """
+    import jax
+
+    util = jax.tree_util
+    leaves, _ = util.tree_flatten_with_path(util.tree_unflatten(tree, range(tree.num_leaves)))
+    named = []
+    for path, _leaf in leaves:
+        place = path[1] if len(path) > 1 else None
+        if isinstance(place, util.DictKey):
+            name = str(place.key)
+        elif isinstance(place, util.SequenceKey) and parameters is not None and place.idx < len(parameters):
+            name = parameters[place.idx]
+        else:
+            return None
+        named.append(f"{name}{util.keystr(path[2:])}")
+    return named
 
 
 def _closed_over(fun: Any) -> Iterator[Any]:

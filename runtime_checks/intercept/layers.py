@@ -44,9 +44,9 @@ LAYERS = (
 class Interception:
     """The installed layers; ``state`` is "on" for each, or why it is off."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, patches_of: Callable[[str], Patches] | None = None) -> None:
         self.observer = observer
-        self._guard = observer.guard
+        self._patches_of = patches_of or (lambda _layer: Patches(observer.guard))
         self.state: dict[str, str] = {}
         self._patches: list[Patches] = []
         with suppress(Exception):
@@ -54,7 +54,7 @@ class Interception:
 
     def add(self, layer: Layer) -> None:
         """Install one layer, or note why that is impossible."""
-        patches = Patches(self._guard)
+        patches = self._patches_of(layer.name)
         try:
             if not layer.wanted():
                 return
@@ -88,9 +88,11 @@ def layers_of(mode: str) -> tuple[Layer, ...]:
     return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in LAYERS)
 
 
-def install(observer: Observer, layers: tuple[Layer, ...] = LAYERS) -> Interception:
-    """Install all layers that this JAX has seams for."""
-    interception = Interception(observer)
+def install(
+    observer: Observer, layers: tuple[Layer, ...] = LAYERS, patches_of: Callable[[str], Patches] | None = None
+) -> Interception:
+    """Install all layers that this JAX has seams for; ``patches_of`` makes the patches of a layer by its name."""
+    interception = Interception(observer, patches_of)
     for layer in layers:
         interception.add(layer)
     return interception

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.communication import Communication, combined
 from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
-from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
+from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order
 from spmdlint.runtime_checks.frames import user_site
+from spmdlint.runtime_checks.intercept.broadcasts import is_source
+from spmdlint.runtime_checks.intercept.identity import identity_of
 from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
 from spmdlint.runtime_checks.modules import canonical, digest
 from spmdlint.runtime_checks.preflight import meaningful_options
@@ -149,7 +151,7 @@ class Observer:
             background.compiles(None)
             return
         context = self.thread.context
-        name, place = source_identity(context.source, context.name) if context else ("?", None)
+        name, place = identity_of(context.source, context.name) if context else ("?", None)
         background.compiles(f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}")
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
@@ -245,7 +247,7 @@ class Observer:
         return Context("?", getattr(debug, "func_src_info", None), (), getattr(debug, "arg_names", None))
 
     def _program(self, compiled: Compiled, context: Context | None) -> Program:
-        name, place = source_identity(context.source, context.name) if context else ("?", None)
+        name, place = identity_of(context.source, context.name) if context else ("?", None)
         return Program(
             function=name,
             defined_at=place,
@@ -280,6 +282,7 @@ class Observer:
             static=context.static if context is not None else {},
             tags=self.session.provenance.tags_of(values),
             texts=compiled.texts,
+            source=is_source(program, sys._getframe(2)),
         )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.report import ProcessReport, Report
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5
@@ -20,18 +20,14 @@ LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check"
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
-    """Add the linter's findings about its lines to a report of a divergence or failure.
+    """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
     If rules that may explain the kind have findings on these very lines, the others are not named; otherwise the rules
     with findings are listed first.
     """
     if report.verdict not in ("diverged", "failed"):
         return
-    lines = {
-        (str(Path(process.filename).resolve()), process.line)
-        for process in report.processes.values()
-        if process.filename and process.line
-    }
+    lines = {place for process in report.processes.values() for place in _lines(process)}
     files = {filename for filename, _ in lines if Path(filename).is_file()}
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
@@ -41,6 +37,14 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
         exact = [str(finding["code"]) for finding in report.findings if finding.pop("exact")]
         fitting = [code for code in exact if code in report.explained_by]
         report.explained_by = list(dict.fromkeys(fitting or [*found, *report.explained_by]))
+
+
+def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
+    """The line of a process and those that led there: a finding may be where a helper is called."""
+    places = [(process.filename, process.line)] if process.filename and process.line else []
+    callers = (caller.rpartition(":") for caller in process.callers)
+    for filename, line in (*places, *((name, int(line)) for name, _, line in callers if line.isdigit())):
+        yield str(Path(filename).resolve()), line
 
 
 def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:

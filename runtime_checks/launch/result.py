@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
 from spmdlint.runtime_checks.sentences import call_words, name_processes, place, shortened
+from spmdlint.runtime_checks.standins import late_words
 
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
@@ -50,7 +51,8 @@ def conclude(
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
             processes[str(number)].state = "waiting"
-        late = Report("late", _late_message(states, statuses, behind), processes=processes)
+        notes = list(_ran_alone(states, behind))
+        late = Report("late", _late_message(states, statuses, behind), processes=processes, notes=notes)
         return late, TIMEOUT_STATUS
     if interrupted:
         return Report("failed", "the run was interrupted.", processes=processes), INTERRUPTED_STATUS
@@ -213,6 +215,17 @@ def _behind(states: Mapping[int, Mapping[str, Any] | None]) -> list[int]:
     most = {key: max(one.get(key, 0) for one in counts.values()) for key in next(iter(groups))}
     found = [number for number, one in sorted(counts.items()) if any(one.get(key, 0) < most[key] for key in most)]
     return found if len(found) < len(counts) else []
+
+
+def _ran_alone(states: Mapping[int, Mapping[str, Any] | None], behind: Sequence[int]) -> Iterator[str]:
+    """Remarks on processes that ran the call that others wait in without a collective."""
+    call = next((state or {} for number, state in sorted(states.items()) if number not in behind), {})
+    mine, counts = call.get("uncounted") or {}, call.get("counts") or {}
+    for process in behind:
+        for key, theirs in ((states[process] or {}).get("uncounted") or {}).items():
+            words = late_words(call, mine.get(key, []), theirs, int(counts.get(key, 0)))
+            if words:
+                yield f"Process {process} {words}."
 
 
 def _behind_message(states: Mapping[int, Mapping[str, Any] | None], behind: list[int]) -> str:

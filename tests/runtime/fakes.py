@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,11 +62,19 @@ def program(function: str, processes: tuple[int, ...], **fields: Any) -> Program
 
 
 def call(
-    session: Session, function: str, processes: tuple[int, ...], line: int = 1, tags: str = "", **fields: Any
+    session: Session,
+    function: str,
+    processes: tuple[int, ...],
+    line: int = 1,
+    tags: str = "",
+    callers: tuple[str, ...] = (),
+    source: bool | None = None,
+    values: Sequence[Any] = (),
+    **fields: Any,
 ) -> str:
     """Make one parallel call in a session."""
-    made = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"), tags=tags)
-    return session.call(made)
+    site = Site("/home/me/train.py", line, "main", callers)
+    return session.call(Call(program(function, processes, **fields), site, tags=tags, source=source, values=values))
 
 
 class Job:
@@ -96,6 +104,7 @@ class Job:
             self.errors[session.me] = error
             state = "raised"
         if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
+            session.put_quiet()
             session.exchange.put_state(session.end_state(state, None, None))
 
 

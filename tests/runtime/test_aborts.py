@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from spmdlint.runtime_checks.lastwords import LastWords
+from tests.runtime.fakes import Behind
 from tests.runtime.jobs import ROOT, alone
 
 BEGIN = """
@@ -203,3 +208,28 @@ def test_a_forked_child_has_no_hold() -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), hold.begun())
     """)
     assert (status, output) == (0, "-6 None\n")
+
+
+def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None:
+    job = Behind(2)
+    try:
+        background = job.sessions[1].background
+        assert background is not None
+        words, ended, left = LastWords(job.sessions[1], background), threading.Event(), threading.Event()
+        hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
+        words._hold = hold  # type: ignore[assignment]
+
+        def abort() -> None:
+            with background.journal._lock:
+                left.wait(60)
+
+        aborting = threading.Thread(target=abort, daemon=True)
+        aborting.start()
+        watcher = threading.Thread(target=words.look, daemon=True)
+        watcher.start()
+        assert ended.wait(30)
+        left.set()
+        aborting.join(30)
+        watcher.join(30)
+    finally:
+        job.stop()

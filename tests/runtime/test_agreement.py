@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
+from typing import Any
+
+import numpy as np
 import pytest
 
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.lockstep import MAX_REMARKS
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import UNKNOWN, tag
@@ -200,3 +207,180 @@ def test_report_policy_goes_on_without_checks() -> None:
     job = Job(3, Options(on_divergence="report", late_after=60))
     assert job.run(body) == {}
     assert all(session.ending.verdict is not None and not session.active for session in job.sessions)
+
+
+def alone(session: Session, function: str, line: int, **fields: Any) -> None:
+    """A program of both processes in which they have nothing to exchange."""
+    call(session, function, (0, 1), line=line, module="nothing to exchange", communicates=False, **fields)
+
+
+def both(session: Session, function: str = "norm", line: int = 7, **fields: Any) -> None:
+    call(session, function, (0, 1), line=line, **fields)
+
+
+def test_who_ran_the_awaited_call_without_a_collective_is_placed_there() -> None:
+    def body(session: Session) -> None:
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session)
+        else:
+            alone(session, "norm", 7)
+
+    report = verdict(Job(2).run(body), {0})
+    assert (report.kind, report.index) == ("program", 2)
+    assert {one.line for one in report.processes.values()} == {7}
+    assert "Process 1 ran it as a program without a collective" in report.message
+    assert str(report.processes["1"].detail).endswith("then finished")
+
+
+def test_the_same_along_a_tree_if_others_go_on() -> None:
+    everyone = tuple(range(4))
+
+    def body(session: Session) -> None:
+        if session.me == 2:
+            call(session, "norm", everyone, line=7, module="nothing to exchange", communicates=False)
+        else:
+            call(session, "norm", everyone, line=7)
+        call(session, "step", everyone, line=9)
+
+    report = verdict(Job(4, Options(late_after=60, tree_above=2)).run(body), set(everyone))
+    assert (report.kind, report.index) == ("program", 1)
+    assert {number: one.line for number, one in report.processes.items()} == dict.fromkeys("0123", 7)
+    assert "then it calls step at train.py:9" in str(report.processes["2"].detail)
+
+
+@pytest.mark.parametrize("through", [(), ("/home/me/main.py:3",)])
+def test_a_call_without_a_collective_from_another_line_is_only_a_remark(through: tuple[str, ...]) -> None:
+    def body(session: Session) -> None:
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session, callers=("/home/me/main.py:4",))
+        else:
+            alone(session, "norm", 7 if through else 6, callers=through)
+
+    report = verdict(Job(2).run(body), {0})
+    assert report.kind == "missing"
+    assert [note.partition(" as a program")[0] for note in report.notes] == [
+        f"Process 1 ran norm at train.py:{7 if through else 6}"
+    ]
+
+
+def test_a_call_without_a_collective_that_explains_nothing_is_not_named() -> None:
+    def as_the_other_did(session: Session) -> None:
+        alone(session, "norm", 7)
+        if session.me == 0:
+            both(session)
+
+    def earlier(session: Session) -> None:
+        if session.me == 1:
+            alone(session, "norm", 7)
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session)
+
+    def of_another_function(session: Session) -> None:
+        if session.me == 0:
+            both(session, defined_at="train.py:3")
+        else:
+            alone(session, "norm", 8, defined_at="logs.py:3")
+
+    def of_another_shape(session: Session) -> None:
+        if session.me == 0:
+            both(session, values=[np.ones(3)])
+        else:
+            alone(session, "norm", 8, values=[np.ones(4)])
+
+    for body in (as_the_other_did, earlier, of_another_function, of_another_shape):
+        report = verdict(Job(2).run(body), {0})
+        assert (report.kind, report.notes) == ("missing", []), body
+
+
+def test_a_program_that_may_communicate_explains_nothing() -> None:
+    def body(session: Session) -> None:
+        if session.me == 0:
+            both(session)
+        else:
+            alone(session, "norm", 7, undecided=True)
+
+    assert verdict(Job(2).run(body), {0}).kind == "missing"
+
+
+def test_who_raises_after_it_is_told_of() -> None:
+    def body(session: Session) -> None:
+        if session.me == 0:
+            both(session)
+            return
+        alone(session, "norm", 7)
+        session.put_quiet()
+        session.exchange.put_state(session.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError"))
+        session.active = False  # it has ended
+
+    report = verdict(Job(2).run(body), {0})
+    assert report.kind == "program"
+    assert str(report.processes["1"].detail).endswith("then it raised an exception at train.py:9 (ValueError)")
+
+
+def test_more_calls_without_a_collective_than_the_other_made_are_named() -> None:
+    def body(session: Session) -> None:
+        for _ in range(1 + session.me):
+            alone(session, "norm", 7)
+        if session.me == 0:
+            both(session)
+
+    report = verdict(Job(2).run(body), {0})
+    assert (report.kind, report.index) == ("program", 1)
+
+
+def test_threads_that_race_are_named() -> None:
+    order = {0: ("step", "evaluate"), 1: ("evaluate", "step")}
+    blocked = threading.Event()
+
+    def later(session: Session, function: str) -> None:
+        while not session.ledger.group((0, 1)).count:
+            time.sleep(0.01)
+        with contextlib.suppress(DivergenceError):
+            both(session, function, 2)
+
+    def body(session: Session) -> None:
+        first, second = order[session.me]
+        other = threading.Thread(target=later, args=(session, second), name="prefetch", daemon=True)
+        other.start()
+        if session.me == 1:
+            assert blocked.wait(30)
+        else:
+            threading.Thread(target=tell, args=(session,), daemon=True).start()
+        both(session, first, 1)
+
+    def tell(session: Session) -> None:
+        while len(session.ledger.group((0, 1)).threads) < 2:
+            time.sleep(0.01)
+        blocked.set()
+
+    report = verdict(Job(2).run(body), {0, 1})
+    assert report.kind == "sequence"
+    assert any("Several threads make parallel calls" in note and "prefetch" in note for note in report.notes), report
+    assert "in one thread" in str(report.advice)
+
+
+@pytest.mark.parametrize("tree_above", [16, 2])
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [((0, 4), "processes 0, 4 pass is_source=True"), ((), "no process passes is_source=True"), ((4,), "")],
+)
+def test_a_broadcast_has_one_source(sources: tuple[int, ...], words: str, tree_above: int) -> None:
+    everyone = tuple(range(5))
+
+    def body(session: Session) -> None:
+        call(session, "broadcast_one_to_all", everyone, line=3, source=session.me in sources)
+        call(session, "broadcast_one_to_all", everyone, line=4)
+
+    errors = Job(5, Options(late_after=60, tree_above=tree_above)).run(body)
+    if not words:
+        assert errors == {}
+        return
+    report = verdict(errors, set(everyone))
+    assert (report.kind, report.index) == ("arguments", 1)
+    assert words in report.message
+    assert {one.detail for one in report.processes.values()} == {
+        f"is_source={number in sources}" for number in everyone
+    }

@@ -25,3 +25,23 @@ def test_a_barrier_on_one_process_only_is_explained_by_the_linter(tmp_path: Path
     named = next(line for line in run.output.splitlines() if "Rules that may explain it" in line)
     assert "SPMD301" in named
     assert "SPMD301" in run.report["explained_by"]
+
+
+def test_a_finding_where_a_helper_is_called_explains_two_barriers(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from jax.experimental import multihost_utils
+        def reached(name):
+            multihost_utils.sync_global_devices(name)  # in the helper
+        if jax.process_index() == 0:
+            reached("written")  # guarded
+        reached("done")  # for all
+        """,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("in the helper"), run.marked("in the helper"))
+    own = f"called from program.py:{run.marked('guarded')}; process 1"
+    assert own in run.report["message"]
+    assert run.report["findings"][0]["place"] == f"{tmp_path / 'program.py'}:{run.marked('guarded')}"
+    assert run.report["explained_by"] == ["SPMD301"]

@@ -103,3 +103,27 @@ def test_what_the_program_has_wrapped_around_a_hook_works_without_the_checks(mod
         assert output.count("ValueError: the end") == 1
         assert "False" in output
         assert "spmdlint: diverged" not in output
+
+
+UNTOLD = """
+import sys
+from types import SimpleNamespace
+from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.hook import Hook
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.report import Report
+hook = Hook(Options(mode="lockstep"), 1)
+hook.start()
+def tell():
+    raise OSError("no space left")
+hook.session = SimpleNamespace(ending=SimpleNamespace(tell=tell), stand_down=lambda *_, **__: None, failed=print)
+raise DivergenceError(Report("diverged", "told in vain"))
+"""
+
+
+def test_a_report_that_cannot_be_written_is_no_error_of_the_hook() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNTOLD], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+    )
+    assert done.returncode == 1
+    assert "Error in sys.excepthook" not in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spmdlint.runtime_checks.locations import source_of
 
 LOCATED = """#loc1 = loc("x")
@@ -56,3 +58,25 @@ def test_a_constant_is_where_it_is_used() -> None:
 
 def test_an_operation_with_a_region_is_where_the_region_ends() -> None:
     assert source_of(MOVED, 6) == "/home/me/model.py:3"
+
+
+def test_callers_are_the_same_lines_with_and_without_a_frame_for_a_comprehension() -> None:
+    code = """
+import sys
+from spmdlint.runtime_checks.frames import raising_site, user_site
+def helper(number):
+    return user_site(sys._getframe())
+def both():
+    return [helper(number) for number in (1,)]
+def fail():
+    return [1 / number for number in (0,)]
+(site,) = both()
+try:
+    fail()
+except ZeroDivisionError as error:
+    raised = raising_site(error.__traceback__)
+"""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "/home/me/train.py", "exec"), names)
+    assert (names["site"].line, [line.rpartition(":")[2] for line in names["site"].callers][:2]) == (5, ["7", "10"])
+    assert (names["raised"].line, [line.rpartition(":")[2] for line in names["raised"].callers]) == (9, ["12"])

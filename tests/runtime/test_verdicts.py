@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.runtime.jobs import DIVERGENT, rehearse
+from tests.runtime.jobs import DIVERGENT, Run, rehearse
 
 DIVERGENT_PROGRAMS = {
     "swapped_calls": "sequence",
@@ -64,10 +65,11 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
 
 # Each case is a job of its own within one run of two processes: the checks are switched off and on again between them.
 KINDS = """
+import functools
 import json
 from collections import OrderedDict
 from jax.experimental import multihost_utils
-from jax.experimental.multihost_utils import sync_global_devices
+from jax.experimental.multihost_utils import broadcast_one_to_all, sync_global_devices
 from spmdlint import runtime_checks
 
 summed = jax.jit(lambda x: jnp.sum(x))
@@ -92,11 +94,24 @@ def seed_for_jax():
     multihost_utils.assert_equal({"rates": np.array([0.5, -0.0 if me else 0.0])})  # equal, as the two zeros are
     return multihost_utils.assert_equal({"seed": me, "rate": 0.1}, "the seeds differ")
 
+def state():
+    moment = {"mu": jnp.zeros(3), "nu": jnp.full(3, float(me))}
+    return runtime_checks.assert_equal({"step": 4, "opt": [moment, (1, "adam")]}, name="the state")
+
+def structure():
+    return runtime_checks.assert_equal({"a": 1, "b": 2} if me else {"a": 1}, name="the state")
+
 def barrier():
     return sync_global_devices(f"save {me}")
 
 def pmap():
     return jax.pmap(lambda x: jax.lax.psum(jnp.sum(x), "i"), axis_name="i")(np.ones((1, 3 + me), np.float32))
+
+def pmap_of_a_partial():
+    def step(params, batch, factor, name):
+        return jax.lax.psum(params["w"] + jnp.sum(batch) * factor, "i")
+    mapped = jax.pmap(functools.partial(step, factor=2.0, name="loss"), axis_name="i", in_axes=(None, 0))
+    return mapped({"w": np.ones(()), "b": np.ones(3)}, np.ones((1, 3 + me), np.float32))
 
 def callable_object():
     class Loss:
@@ -134,15 +149,31 @@ def options():
 def placed():
     jax.device_put(np.float32(me), NamedSharding(mesh, P()))
 
+def two_sources():
+    broadcast_one_to_all(np.float32(me), is_source=me == 1)  # one source: process 1
+    broadcast_one_to_all(np.float32(me), is_source=True)
+
+def gathered():
+    return multihost_utils.process_allgather(np.ones(1 + me, np.float32))
+
 def two_assertions():
     if me == 0:
         runtime_checks.assert_equal(1, "seed")  # of process 0
     else:
         runtime_checks.assert_equal(2, "seed")  # of process 1
 
+def log(value):
+    runtime_checks.assert_equal(value, "metric")  # of both
+
+def two_through_a_helper():
+    if me == 0:
+        log(1)  # log of process 0
+    else:
+        log(2)  # log of process 1
+
 for case in (
-    dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container, options,
-    placed, two_assertions,
+    dtype, program, setup, seed, seed_for_jax, state, structure, barrier, pmap, pmap_of_a_partial, callable_object,
+    keys, keys_of_a_container, options, placed, two_sources, gathered, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -155,33 +186,60 @@ for case in (
 """
 
 
-def test_each_kind(tmp_path: Path) -> None:
-    run = rehearse(tmp_path, KINDS, options=("--mode", "off"))
+def reports_of_cases(run: Run) -> dict[str, Any]:
+    """The reports that the cases of a run have printed, by name; no case may have passed."""
     assert run.status == 0, run.output
     assert "wrong value" not in run.output
-    told = dict(json.loads(line.partition("told ")[2]) for line in run.output.splitlines() if "told [" in line)
+    return dict(json.loads(line.partition("told ")[2]) for line in run.output.splitlines() if "told [" in line)
+
+
+def test_each_kind(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, KINDS, options=("--mode", "off"))
+    told = reports_of_cases(run)
     assert {case: report["kind"] for case, report in told.items()} == {
         "dtype": "arguments",
         "program": "program",
         "setup": "setup",
         "seed": "value",
         "seed_for_jax": "value",
+        "state": "value",
+        "structure": "value",
         "barrier": "arguments",
         "pmap": "arguments",
+        "pmap_of_a_partial": "arguments",
         "callable_object": "program",
         "keys": "arguments",
         "keys_of_a_container": "arguments",
         "options": "setup",
         "placed": "value",
+        "two_sources": "arguments",
+        "gathered": "arguments",
         "two_assertions": "sequence",
+        "two_through_a_helper": "sequence",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
     assert lines.pop("two_assertions") == [run.marked("of process 0"), run.marked("of process 1")]
     assert all(line == one for one, line in lines.values()), lines
+    assert lines["two_through_a_helper"][0] == run.marked("of both")
+    through = told["two_through_a_helper"]
+    for number in (0, 1):
+        own = f"program.py:{run.marked(f'log of process {number}')}"
+        assert (
+            f"process {number} calls assert_equal at program.py:{run.marked('of both')}, called from {own}"
+            in (through["message"])
+        )
+        assert through["processes"][str(number)]["callers"][0].endswith(own)
     assert "(device_put at program.py:" in told["placed"]["message"]
     assert "differs in the value given to device_put: process 0: float32[] 0.0" in told["placed"]["message"]
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
+    assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
+    assert "in the state, at ['opt'][0]['nu']: process 0: float32[3] digest" in told["state"]["message"]
+    assert "in the state: process 0: 1 leaf, digest " in told["structure"]["message"]
+    assert "(process_allgather at program.py:" in told["gathered"]["message"]
+    assert "(broadcast_one_to_all at program.py:" in told["two_sources"]["message"]
+    assert "processes 0-1 pass is_source=True" in told["two_sources"]["message"]
+    assert "differs in the shape of batch: " in told["pmap_of_a_partial"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # The modules of this case differ in a constant, which has no location of its own before JAX 0.9.
     sources = {side["source"] for side in told["program"]["module"]["sides"] if side["source"]}
@@ -193,14 +251,103 @@ def test_a_function_that_one_process_ran_without_a_collective(tmp_path: Path) ->
         x = jax.device_put(np.ones(4, np.float32), NamedSharding(mesh, P("data") if me else P()))
         def total(x):
             return jnp.sum(x)
-        print(value(jax.jit(total)(x)))
+        print(value(jax.jit(total)(x)))  # of both
         """
     for mode in ("lockstep", "background"):
         run = rehearse(tmp_path, program, options=("--mode", mode))
-        assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
-        assert any("Process 0 ran total as a program without a collective" in n for n in run.report["notes"]), (
-            run.output
+        assert (run.status, run.verdict) == (3, ("diverged", "arguments")), run.output
+        assert (run.line(0), run.line(1)) == (run.marked("of both"), run.marked("of both"))
+        message = run.report["message"].replace("PartitionSpec", "P")  # as older JAX writes it
+        assert (
+            "differs in the spec of x: process 0: P() over (data: 2); process 1: P('data',) over (data: 2)" in message
         )
+        assert "Process 0 ran it as a program without a collective" in run.report["message"]
+
+
+# Each case ends in a call of both processes, which proves that they differ.
+PLACEMENTS = """
+import json
+from spmdlint import runtime_checks
+
+grid = np.array(jax.devices()).reshape(2, 2)
+full = np.ones((4, 4), np.float32)
+
+kept = []  # the lowered modules are known as long as the programs
+
+def jitted(*args, **named):
+    kept.append(jax.jit(*args, **named))
+    return kept[-1]
+
+def held(sharding):
+    return jax.make_array_from_callback((4, 4), sharding, lambda place: full[place])
+
+def axes_of_the_mesh():
+    mesh = Mesh(grid, ("data", "model") if me == 0 else ("model", "data"))
+    summed = jax.shard_map(
+        lambda x: jax.lax.psum(x, "data"), mesh=mesh, in_specs=P("data", "model"), out_specs=P(None, "model")
+    )
+    return jitted(summed)(held(NamedSharding(mesh, P("data", "model"))))  # axes_of_the_mesh
+
+def in_shardings():
+    spec = P("data") if me == 0 else P(None, "data")
+    mean = jitted(lambda x: jnp.mean(x, axis=0), in_shardings=NamedSharding(mesh, spec))
+    return mean(held(NamedSharding(mesh, spec)))  # in_shardings
+
+def local_axis():
+    mesh = Mesh(grid, ("host", "local"))
+    axis = "host" if me == 0 else "local"
+    whole = P(("host", "local"))
+    reduced = jax.shard_map(lambda x: jax.lax.psum(x, axis), mesh=mesh, in_specs=whole, out_specs=whole)
+    return jitted(reduced)(held(NamedSharding(mesh, whole)))  # local_axis
+
+for case in (axes_of_the_mesh, in_shardings, local_axis):
+    runtime_checks.enable("lockstep", on_divergence="raise")
+    try:
+        case()
+        jax.jit(jnp.min)(everywhere([1, 2]))
+        print("wrong value", flush=True)
+    except runtime_checks.DivergenceError as error:
+        if me == 0:
+            print("told", json.dumps([case.__name__, error.report.as_data()]), flush=True)
+    runtime_checks.disable()
+"""
+
+
+def test_placements_with_which_one_process_has_nothing_to_exchange(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, PLACEMENTS, devices=2, options=("--mode", "off"))
+    told = reports_of_cases(run)
+    assert {case: report["kind"] for case, report in told.items()} == {
+        "axes_of_the_mesh": "arguments",
+        "in_shardings": "arguments",
+        "local_axis": "program",
+    }, run.output
+    for case, report in told.items():
+        assert [report["processes"][one]["line"] for one in ("0", "1")] == [run.marked(case)] * 2
+        assert "Process 1 ran it as a program without a collective" in report["message"]
+        assert "then it calls" in report["processes"]["1"]["detail"]
+        assert len(report["module"]["sides"]) == 2
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_who_is_late_for_a_call_that_it_ran_without_a_collective(mode: str, tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        spec = P("data") if me == 0 else P(None, "data")
+        x = jax.device_put(np.ones((2, 2), np.float32), NamedSharding(mesh, spec))
+        total = jax.jit(lambda x: jnp.sum(x, axis=0))(x)  # of both
+        while me:
+            time.sleep(1)
+        print(value(total))
+        """,
+        options=("--mode", mode, "--timeout", "20"),
+        environment={"SPMDLINT_LATE_AFTER": "2"},
+    )
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    told = f"process 1 ran <lambda> at program.py:{run.marked('of both')} as a program without a collective"
+    assert told[1:] in run.report["notes"][0], run.report["notes"]
+    lines = [line for line in run.output.splitlines() if "ran <lambda> at" in line and "Note:" not in line]
+    assert lines, "also said while it lasts"
 
 
 def test_calls_on_different_devices_are_different_calls(tmp_path: Path) -> None:
