@@ -51,6 +51,7 @@ class Fault:
         what: what is run, and what stands in for parts of the project.
         outcome: how two processes end without the checks: "hang", "error" or "wrong numbers".
         report: whether ``spmdlint run`` reports that the processes diverge.
+        confirmed: whether a blind reading of the project's code agrees that it is a fault.
         devices: CPU devices in each process.
 
     """
@@ -62,6 +63,7 @@ class Fault:
     commit: str
     outcome: str
     report: bool
+    confirmed: bool
     devices: int = 1
 
 

@@ -17,6 +17,10 @@ DOCS = Path(__file__).parent
 SHOWN, HISTORICAL = DOCS / "field" / "shown.jsonl", DOCS / "field" / "historical.jsonl"
 BUGS, FIXES = DOCS / "bugs-found.md", DOCS / "historical-fixes.md"
 END = "<!-- End of what is generated. -->\n"
+OTHERS = """\
+The runs of what was [judged differently](#read-twice-judged-differently) show what the smallest part of the project
+does under the conditions that the second column names. The project may never have these conditions.
+"""
 ENDINGS = {"hang": "still running", "error": "an error", "wrong numbers": "wrong numbers", "nothing wrong": "nothing"}
 
 
@@ -36,11 +40,17 @@ def page(path: Path, generated: str, source: str) -> str:
 
 
 def shown(results: Iterable[dict[str, Any]]) -> str:
-    """A table of the runs, and the report of each."""
+    """A table of the faults that were run, one of what a blind reading judged differently, and each report."""
     results = list(results)
+    faults = [each for each in results if each["confirmed"]]
+    others = [each for each in results if not each["confirmed"]]
+    reports = "".join(_report(each) for each in (*faults, *others))
+    return f"{_runs('fault', faults)}\n{OTHERS}\n{_runs('claim', others)}\n{reports}".rstrip("\n") + "\n"
+
+
+def _runs(first: str, results: Iterable[dict[str, Any]]) -> str:
     rows = [[_link(each), each["what"], _alone(each["plain"]), _checked(each["checked"])] for each in results]
-    reports = "".join(_report(each) for each in results)
-    return f"{_table(['fault', 'what is run', 'alone', 'under `spmdlint run`'], rows)}\n{reports}".rstrip("\n") + "\n"
+    return _table([first, "what is run", "alone", "under `spmdlint run`"], rows)
 
 
 def _link(result: dict[str, Any]) -> str:

@@ -102,6 +102,7 @@ def drivers(tmp_path: Path, commit: str) -> Path:
                 "git": "https://example.org/someone/thing",
                 "outcome": "error",
                 "report": True,
+                "confirmed": True,
             }
         )
         + "\n"
@@ -151,7 +152,7 @@ def test_a_process_that_does_not_end_is_a_hang_and_is_ended(shown, drivers, tmp_
         "print('process', os.getpid(), flush=True)\n"
         "time.sleep(0 if os.environ['SHOWN_PROCESS'] == '0' else 1000)\n"
     )
-    fault = shown.Fault("stuck", "", "", "", "", "hang", report=False)
+    fault = shown.Fault("stuck", "", "", "", "", "hang", report=False, confirmed=True)
     ended = shown.alone(fault, drivers, Path(sys.executable), tmp_path, 4)
     assert (ended.outcome, ended.statuses) == ("hang", (0, None))
     process = ended.said[1].split()[-1]
@@ -169,13 +170,16 @@ def test_a_project_that_cannot_be_had_is_told(shown, drivers, capsys):
 def test_each_fault_of_ours_has_a_driver_a_result_and_a_place_on_the_page(shown, pages):
     faults = shown.faults()
     assert [result["name"] for result in pages.records(pages.SHOWN)] == [fault.name for fault in faults]
-    headings = re.findall(r"^### (.*)$", pages.BUGS.read_text(encoding="utf-8"), re.MULTILINE)
+    confirmed, _, others = pages.BUGS.read_text(encoding="utf-8").partition("\n## Read twice, judged differently\n")
     for fault in faults:
         assert (shown.DRIVERS / f"{fault.name}.py").is_file()
-        assert fault.heading in headings
+        place, elsewhere = (confirmed, others) if fault.confirmed else (others, confirmed)
+        assert f"\n### {fault.heading}\n" in place
+        assert f"\n### {fault.heading}\n" not in elsewhere
         assert re.fullmatch(r"[0-9a-f]{40}", fault.commit)
     for fault, result in zip(faults, pages.records(pages.SHOWN), strict=True):
         assert shown.problems(fault, result) == []
+        assert result["confirmed"] == fault.confirmed
 
 
 def test_the_pages_are_those_which_the_data_make(pages):
