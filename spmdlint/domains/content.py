@@ -301,10 +301,16 @@ class Content:
         self.cells.schedule(self._registering())
         self.cells.solve(self._visit)
 
-    def _merged(self, key: Hashable, masks: Iterable[Mask]) -> Mask | None:
-        """What the objects of a class have in common that are made in several places: nobody tells them apart."""
+    def _is_common(self, key: Hashable) -> bool:
         assert isinstance(key, tuple)
-        if key[0] != "entry" or not self.makes_objects(key[1]):
+        return key[0] == "runs" or (key[0] == "entry" and self.makes_objects(key[1]))
+
+    def _merged(self, key: Hashable, masks: Iterable[Mask]) -> Mask | None:
+        """What the objects of a class have in common that are made in several places: nobody tells them apart.
+
+        And what all callers of a function have in common that decides whether they call it.
+        """
+        if not self._is_common(key):
             return None
         found: Mask | None = None
         for mask in masks:
@@ -337,7 +343,7 @@ class Content:
         kind = key[0]
         if kind in ("result", "raises", "raised kinds"):
             return (key[1],)  # type: ignore[return-value]
-        if kind == "runs":
+        if kind in ("runs", "registered"):
             return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
         if kind in ("item", "present"):
             own = key if kind == "item" and len(key) == 4 else ("item", key[1], key[2], ANY)
@@ -523,7 +529,10 @@ class _Visit:
         self.parts: dict[int, tuple[Mask, ...]] = {}
         self._controls: dict[int, Mask] = {}
         # What a constructor sets is its own object's, wherever it is made.
-        self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
+        is_maker = self.function.name == "__init__"
+        self._runs_at = 0 if is_maker else content.read(("runs", ref)) | content.read(("registered", ref))
+        self._guards: dict[FunctionRef, Mask] = {}
+        """By function called, the causes that decide about each of the calls here."""
         self._yields: Mask = 0
         self._raised: dict[int, Raised] = {}
         self._came_through: dict[tuple[int, ExceptionKind], int] = {}
@@ -534,6 +543,7 @@ class _Visit:
         masks = self.masks
         for _ in range(8):
             self._controls.clear()
+            self._guards.clear()
             before = list(self.phis)
             for n, operation, handler in plan:
                 masks[n] = handler(self, n, operation)
@@ -543,6 +553,7 @@ class _Visit:
                 break
         self._publish()
         self._publish_raised()
+        self._publish_guards()
         return Facts(self.masks, self.phis, self._raised)
 
     def _plan(self) -> list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]:
@@ -1245,6 +1256,10 @@ class _Visit:
                 found |= BIT[self.c.exceptions.cause(a) or "files"]
         return found
 
+    def _publish_guards(self) -> None:
+        for ref, guarded in self._guards.items():
+            self.c.cells.write(("runs", ref), guarded)
+
     def _publish_raised(self) -> None:
         for at, raised in self._raised.items():
             for kind, mask in raised.items():
@@ -1341,10 +1356,10 @@ class _Visit:
     ) -> Mask:
         if isinstance(a, Function):
             # One step only: what is called in turn by a function that few processes call is too often a log or a cache.
-            around = self.c.concrete(self.ref, self._around(self.function.block_of[n]))
-            guarded = around & _GUARDING | self._runs_at & _ASYNCHRONOUS
-            if guarded:
-                self.c.cells.write(("runs", a.ref), guarded)
+            guarded = self.c.concrete(self.ref, self._around(self.function.block_of[n])) & _GUARDING
+            self._guards[a.ref] = self._guards.get(a.ref, guarded) & guarded
+            if self._runs_at & _ASYNCHRONOUS:
+                self.c.cells.write(("registered", a.ref), self._runs_at & _ASYNCHRONOUS)
             self._keep_parts(n, a, call, positional, keywords, rest, o)
             return self._given(a, positional, keywords, rest, self._receiver(o))
         if isinstance(a, Class):
@@ -1561,7 +1576,9 @@ class _Visit:
         for argument in o.arguments:
             for f in self.ev.callees(self.values[argument.value]):
                 if isinstance(f, Function):
-                    self.c.cells.write(("runs", f.ref), bit | bit << _FACET | bit << 2 * _FACET | bit << 3 * _FACET)
+                    self.c.cells.write(
+                        ("registered", f.ref), bit | bit << _FACET | bit << 2 * _FACET | bit << 3 * _FACET
+                    )
 
     def _of_result(
         self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask

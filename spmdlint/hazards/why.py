@@ -252,8 +252,9 @@ class Why:
             for each in self._writing(kind, node, writer):
                 if self._carries(each, bit):
                     yield each
-            if any_facet(self.content.read(("runs", writer))) & bit and kind not in ("entry", "result", "runs"):
-                yield ("runs", writer)
+            for runs in ("runs", "registered"):
+                if any_facet(self.content.read((runs, writer))) & bit and kind not in ("entry", "result", "runs"):
+                    yield (runs, writer)
 
     def _writing(self, kind: object, node: Node, writer: FunctionRef) -> Iterator[Node]:
         """The operations by which a function may have written a cell."""
@@ -265,7 +266,7 @@ class Why:
             for number, o in enumerate(function.operations):
                 if isinstance(o, (s.Return, s.Yield)):
                     yield ("at", writer, number)
-        elif kind in ("entry", "runs"):
+        elif kind in ("entry", "runs", "registered"):
             yield from self._calling(kind, node, writer)
         elif kind == "field":
             for number, o in enumerate(function.operations):
@@ -299,9 +300,9 @@ class Why:
             runs = (each.ref for each in self.ev.callees(call.callees) if isinstance(each, (Function, Class)))
             targets = {target for ref in runs for target in (ref, self.ev.method(ref, "__init__"))}
             if node[1] in targets and isinstance(o, s.Call):
-                if kind == "runs":
+                if kind != "entry":
                     yield from self._around(writer, number)
-                    yield ("runs", writer)
+                    yield (str(kind), writer)
                 else:
                     yield from (("at", writer, a.value) for a in o.arguments)
                     method = function.operations[o.function]
