@@ -129,7 +129,7 @@ def test_one_call_from_two_lines_has_no_badge_of_agreement(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_recordings_of_a_diverged_rehearsal_say_what_the_rehearsal_says(tmp_path, capsys, mode):
+def test_recordings_of_either_mode_tell_the_shapes_that_differ(tmp_path, capsys, mode):
     """Both sides call one function with different shapes."""
     ledgers = tmp_path / "ledgers"
     run = rehearse(
@@ -141,10 +141,11 @@ def test_recordings_of_a_diverged_rehearsal_say_what_the_rehearsal_says(tmp_path
         """,
         options=("--mode", mode, "--ledger", str(ledgers)),
     )
-    assert (run.status, run.report["kind"]) == (3, "arguments"), run.output
+    assert run.status == 3, run.output
     assert main(["ledger", "diff", str(ledgers), "--output-format", "json"]) == 3
     told = json.loads(capsys.readouterr().out)["report"]
-    assert (told["kind"], told["index"], told["message"]) == ("arguments", 2, run.report["message"])
+    assert (told["kind"], told["index"]) == ("arguments", 2)
+    assert "in the shape of x: process 0: [2, 4]; process 1: [2, 5]" in told["message"]
 
 
 def test_the_recording_of_a_process_that_finished_early_proves_it(tmp_path, capsys):
