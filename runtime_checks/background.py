@@ -86,8 +86,7 @@ class Background:
             self.journal.note_slowly(event)
 
     def _explain(self, program: Program, call: Call) -> None:
-        record = {**program.decisive(), "static": dict(call.static)}
-        record["arguments"] = call.explained(self._session.provenance)
+        record = call.record(self._session.provenance)
         self._explained[program.digest] = record
         if program.module is not None and inspect.ismethod(call.texts):
             self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
@@ -96,10 +95,7 @@ class Background:
             oldest, dropped = self._explained.popitem(last=False)
             self._modules.pop(oldest, None)
             self._kept -= len(dropped["arguments"])
-        if self._recording is not None:
-            # Each asserted value is new: its leaves would soon fill the file.
-            leafless = {**record, "arguments": []} if program.value is not None else record
-            self._recording.write_program(program.digest, leafless)
+        self.journal.explain(program, lambda: record)
 
     def compiles(self, what: str | None) -> None:
         """Record what the compiler is working on, or None when it is done."""

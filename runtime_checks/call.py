@@ -40,6 +40,11 @@ class Call:
             argument["value"] = words
         return described
 
+    def record(self, provenance: Provenance) -> dict[str, Any]:
+        """What is recorded of the program: the decisive fields, and what explains them."""
+        arguments = self.explained(provenance)
+        return {**self.program.decisive(), "static": dict(self.static), "arguments": arguments}
+
     def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
         """The arguments as reports show them, with the origin of each if it is known."""
         described = self.described()

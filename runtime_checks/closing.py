@@ -105,6 +105,7 @@ def _close(session: Session, outcome: Outcome) -> None:
 def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
     """Publish how this process ended."""
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
+    session.record_end(state)
     if session.folder is not None:
         session.folder.put_state(session.me, state)
     if session.background is not None:

@@ -21,6 +21,11 @@ _LIBRARY = tuple(
     | {str(Path(sysconfig.get_path("stdlib")).resolve())}
 )
 _JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
+_RUNNER_FOLDERS = (
+    "/pytest/",
+    "/_pytest/",
+    "/pluggy/",
+)  # within a folder of packages; they call the test, and wait for nothing
 MAX_STACK = 40
 CALLERS = 3
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # until Python 3.12, frames of their own within a line
@@ -167,14 +172,18 @@ def exit_site(trace: TracebackType | None) -> Site | None:
 
 
 def stack_lines(frame: FrameType | None) -> list[str]:
-    """A stack as short lines, outermost first, without the frames of this package and of JAX."""
+    """A stack as short lines, outermost first, without the frames of this package and of JAX.
+
+    Those of the test runner are left out too, unless there are no others.
+    """
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
-    lines = [
-        f"{entry.filename}:{entry.lineno} in {entry.name}"
-        for entry in reversed(summary)
-        if owner_of(entry.filename) != "inside"
-    ]
-    return lines[-MAX_STACK:]
+    shown = [entry for entry in reversed(summary) if owner_of(entry.filename) != "inside"]
+    shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
+    return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
+
+
+def _is_runner(filename: str) -> bool:
+    return owner_of(filename) == "library" and any(folder in filename for folder in _RUNNER_FOLDERS)
 
 
 def main_stack() -> tuple[list[str], Site | None]:

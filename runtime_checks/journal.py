@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,8 @@ class Journal:
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
+        self._written: OrderedDict[str, None] = OrderedDict()  # programs with a record in the recording
+        self._written_values: OrderedDict[str, None] = OrderedDict()  # the same of asserted values
         self._lock = threading.RLock()
         self._main = threading.main_thread().ident
         keep = self.pending.append
@@ -168,6 +170,28 @@ class Journal:
         if self._recording is not None:
             group = event.group
             event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
+
+    def explain(self, program: Program, record: Callable[[], Mapping[str, Any]]) -> None:
+        """Write what is known of a program to the recording, before its first event; nothing if it is there."""
+        if self._recording is None:
+            return
+        written, many = (self._written, EVENTS) if program.value is None else (self._written_values, ASSERTED)
+        with self._lock:
+            known = program.digest in written
+            written[program.digest] = None
+            while len(written) > many:
+                written.popitem(last=False)
+        if not known:
+            told = record()
+            # Each asserted value is new: its leaves would soon fill the file.
+            self._recording.write_program(
+                program.digest, {**told, "arguments": []} if program.value is not None else told
+            )
+
+    def end(self, how: Mapping[str, Any]) -> None:
+        """Write to the recording that the program has ended, after all of its calls, and how."""
+        if self._recording is not None:
+            self._recording.write_end(how)
 
     def drain(self) -> bool:
         """Number the recorded calls; returns whether there were any."""

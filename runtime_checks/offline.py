@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from spmdlint.runtime_checks.history import History, judge, read_history
+from spmdlint.runtime_checks.history import History, Row, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
+from spmdlint.runtime_checks.recording import read, read_end, read_omitted, read_programs
 from spmdlint.runtime_checks.report import Report
 from spmdlint.runtime_checks.retention import UNNAMED, job_of
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.sentences import name_processes, sides
 
 INCOMPLETE_STATUS = 2
 
@@ -27,16 +27,22 @@ class Recorded:
     """The rows and programs of each process, by its number.
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
+    ``ends`` is how the programs ended, if that is recorded.
     """
 
     rows: Mapping[int, list[list[Any]]]
     programs: Mapping[int, Mapping[str, Mapping[str, Any]]]
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
     others: Sequence[int] = ()
+    ends: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def histories(self) -> dict[int, History]:
-        """The histories for the verdict. Ends are not recorded: a process with fewer calls may have died first."""
-        return {process: read_history("running", found) for process, found in self.rows.items()}
+        """The histories for the verdict; one without an end may have been killed before its next call."""
+        ends = {process: self.ends.get(process, {}) for process in self.rows}
+        return {
+            process: read_history(ends[process].get("state") or "running", found, ends[process])
+            for process, found in self.rows.items()
+        }
 
 
 @dataclass(slots=True)
@@ -44,7 +50,8 @@ class Comparison:
     """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case.
 
     ``absent``: the processes that made calls with others, and of which there is no recording. ``behind``: by the set of
-    processes, the fewest calls that one of them made, if others made more.
+    processes, the fewest calls that one of them made, if others made more. ``open`` are sentences on calls that may
+    differ, though no recorded field proves it.
     """
 
     report: Report | None = None
@@ -52,16 +59,22 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     absent: set[int] = field(default_factory=set)
     behind: dict[tuple[int, ...], int] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
 
     @property
     def status(self) -> int:
         """The exit status: an incomplete comparison without a difference proves nothing."""
-        return DIVERGED_STATUS if self.differs else INCOMPLETE_STATUS if self.absent else 0
+        return DIVERGED_STATUS if self.differs else 0 if self.agrees else INCOMPLETE_STATUS
 
     @property
     def differs(self) -> bool:
         """True if the processes are known to differ."""
         return self.report is not None or bool(self.earlier)
+
+    @property
+    def agrees(self) -> bool:
+        """True if all made the same calls from the same lines, as far as they are recorded."""
+        return not (self.differs or self.absent or self.behind or self.open)
 
 
 def load(folder: Path) -> Recorded:
@@ -72,7 +85,8 @@ def load(folder: Path) -> Recorded:
     rows = {process: found for process in sorted(files) if jobs[process] == wanted and (found := read(files[process]))}
     omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
     others = [process for process, job in jobs.items() if job != wanted]
-    return Recorded(rows, {process: read_programs(files[process]) for process in rows}, omitted, others)
+    ends = {process: end for process in rows if (end := read_end(files[process]))}
+    return Recorded(rows, {process: read_programs(files[process]) for process in rows}, omitted, others, ends)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
@@ -98,6 +112,9 @@ def compare(recorded: Recorded) -> Comparison:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         _compare_lost(key, group, inside, found)
         _compare_ends(key, group, inside, found)
+        if not found.differs:
+            _compare_places(key, group, inside, found, programs)
+    found.notes += found.open
     found.notes += not_recorded(recorded.omitted)
     if recorded.others:
         found.notes.append(f"The recordings of {name_processes(recorded.others)} are of another job.")
@@ -129,6 +146,37 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
             f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
             "the point of divergence is no longer recorded. Background mode reports it while the job runs."
         )
+
+
+def _compare_places(
+    key: str,
+    group: tuple[int, ...],
+    inside: Mapping[int, History],
+    found: Comparison,
+    programs: Mapping[int, Mapping[str, Mapping[str, Any]]],
+) -> None:
+    """Note the first call of which the recordings prove no difference, and which may differ all the same."""
+    first: dict[int, dict[int, Row]] = {}
+    for process, history in inside.items():
+        for index, row in history.rows.get(key, {}).items():
+            first.setdefault(index, {})[process] = row
+    for index, there in sorted(first.items()):
+        places = {
+            process: {"at": f"{PurePath(row.filename).name}:{row.line}"}
+            for process, row in there.items()
+            if row.filename and row.line
+        }
+        named = f"Call {index} of {name_processes(group)}"
+        if len({place["at"] for place in places.values()}) > 1:
+            found.open.append(
+                f"{named} is made from different lines: {sides(places, lambda place: str(place['at']))}. What is "
+                "recorded of it is the same; where its arguments come from is not compared after a job."
+            )
+            return
+        unknown = [process for process, row in there.items() if row.digest not in programs[process]]
+        if unknown and len({row.digest for row in there.values()}) > 1:
+            found.open.append(f"{named} is not the same everywhere, but its arguments and program are not recorded.")
+            return
 
 
 def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:

@@ -107,6 +107,12 @@ class Recording:
             self._last_program = digest
             self._line({"program": digest, "record": kept})
 
+    def write_end(self, how: Mapping[str, Any]) -> None:
+        """Write how the program ended: without this line, it may have gone on, or been killed."""
+        told = {name: how.get(name) for name in ("state", "detail", "function", "filename", "line", "callers")}
+        with self._lock:
+            self._line({"end": told})
+
     def _omit(self, what: str) -> None:
         """Tell the readers of the recording that something is not in it."""
         if what not in self._omitted:
@@ -295,6 +301,7 @@ class _Lines:
     events: dict[int, dict[str, Any]] = field(default_factory=dict)
     programs: dict[str, dict[str, Any]] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
 
     def add(self, told: Mapping[str, Any]) -> None:
         """Add a line; raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none."""
@@ -310,6 +317,12 @@ class _Lines:
                 "filename": _text(told.get("filename")),
                 "line": line if isinstance(line, int) else None,
             }
+        elif "end" in told:
+            end = dict(told["end"])
+            line = end.get("line")
+            texts = {name: _text(end.get(name)) for name in ("state", "detail", "function", "filename")}
+            callers = [one for one in end.get("callers") or () if isinstance(one, str)]
+            self.end = {**texts, "line": line if isinstance(line, int) else None, "callers": callers}
         elif "omitted" in told:
             self.omitted.append(str(told["omitted"])[:100])
         elif "program" in told:
@@ -339,6 +352,11 @@ def _lines(path: Path) -> _Lines:
 def read_programs(path: Path) -> dict[str, dict[str, Any]]:
     """The records behind the digests in a recording."""
     return _lines(path).programs
+
+
+def read_end(path: Path) -> dict[str, Any]:
+    """How the program of a recording ended; nothing if that is not known."""
+    return _lines(path).end
 
 
 def read_omitted(path: Path) -> list[str]:

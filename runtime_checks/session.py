@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,7 @@ class Session:
             self.unplaced.look(call)
             self.ledger.last = entry
             if self._record is not None:
+                self._record.explain(program, lambda: call.record(self.provenance))
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()
             if self.active:
@@ -394,6 +395,12 @@ class Session:
             "callers": list(at.callers) if at else [],
             "uncounted": self.quiet.places(self.ledger.groups()),
         }
+
+    def record_end(self, state: Mapping[str, Any]) -> None:
+        """Write how this process ended to its recording, if all its calls are there."""
+        journal = self._record if self.background is None else self.background.journal
+        if journal is not None and self.active and self.ending.verdict is None:
+            journal.end(state)
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
         """How this process ended, for others and for the launcher."""

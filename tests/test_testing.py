@@ -79,6 +79,22 @@ def test_they_part(rank):
         multihost_utils.process_allgather(np.array([rank]))
 
 
+def gather(array):
+    return multihost_utils.process_allgather(array)
+
+
+@pytest.mark.spmd(processes=2)
+def test_they_part_in_a_helper(rank):
+    if rank == 0:
+        gather(np.ones(2))
+
+
+@pytest.mark.spmd(processes=2, mode="background")
+def test_shapes_differ(rank):
+    multihost_utils.process_allgather(np.ones(3))
+    multihost_utils.process_allgather(np.ones(4 + rank))
+
+
 @pytest.mark.spmd(processes=1)
 @pytest.mark.xfail(strict=True, reason="not yet")
 def test_expected_to_fail():
@@ -122,15 +138,21 @@ def test_each_process_says_how_it_went(tmp_path):
         "test_together": "PASSED",
         "test_one_fails": "FAILED",
         "test_they_part": "FAILED",
+        "test_they_part_in_a_helper": "FAILED",
+        "test_shapes_differ": "FAILED",
         "test_expected_to_fail": "XFAIL",
         "test_expecting_to_fail_inside": "XFAIL",
         "test_one_expects_to_fail": "FAILED",
         "test_beside_them": "PASSED",
     }, text
-    assert "3 failed, 2 passed, 2 skipped, 2 xfailed" in text
+    assert "5 failed, 2 passed, 2 skipped, 2 xfailed" in text
     assert "process 1 failed as expected, and process 0 did not." in text
     assert "known to fail here" in text
     assert "not on this host" in text
+    stack = text[text.index("stack, innermost last:") :].splitlines()[1:3]
+    assert [line.rpartition(" in ")[2] for line in stack] == ["test_they_part_in_a_helper", "gather"]
+    differing = text[text.index("test_shapes_differ __") :].splitlines()
+    assert differing[1].startswith("spmdlint: diverged ("), "the verdict is above what the backend made of it"
     fails, _, parts = text.partition("test_they_part __")
     assert "- process 1 -" in fails
     assert "AssertionError: not the first" in fails
@@ -140,6 +162,7 @@ def test_each_process_says_how_it_went(tmp_path):
     summary = text[text.index("short test summary") :]
     assert "test_one_fails - process 1: AssertionError: not the first" in summary
     assert "test_they_part - diverged: process 1 finished after 0 parallel calls" in summary
+    assert "test_shapes_differ - diverged: " in summary
     assert "test_spmd.py:" in parts
 
 
@@ -167,7 +190,7 @@ def test_a_marker_that_is_used_wrongly_says_so(tmp_path):
     (tmp_path / "test_wrong.py").write_text(WRONG)
     _, text = run_pytest(tmp_path)
     assert "processes must be an integer of at least 1, not 0" in text
-    assert "there is no argument 'prozesses'; did you mean 'processes'?" in text
+    assert "there is no argument 'prozesses'; did you mean 'processes'?\n" in text
     assert "mode must be one of lockstep, background, off, not 'tight'" in text
     assert "3 failed" in text
 

@@ -27,7 +27,9 @@ def explain(folder: Path) -> int:
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
         return found.status
-    if len(recorded.rows) > 1:
+    if len(recorded.rows) > 1 and not found.agrees:
+        sys.stdout.write(f"This proves neither that {name_processes(recorded.rows)} differ nor that they agree.\n")
+    elif len(recorded.rows) > 1:
         sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
     for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")

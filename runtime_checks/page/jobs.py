@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from spmdlint.runtime_checks.launch import findings
-from spmdlint.runtime_checks.offline import INCOMPLETE_STATUS, Comparison, Recorded, compare, load
+from spmdlint.runtime_checks.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.page.document import Job
 from spmdlint.runtime_checks.page.excerpts import Sources
 from spmdlint.runtime_checks.report import Report
@@ -67,8 +67,10 @@ def _without_difference(recorded: Recorded, found: Comparison) -> Report:
     if len(recorded.rows) == 1:
         return Report("unchecked", f"There are recordings of {processes} only, so nothing was compared.")
     agree = f"The calls of {processes} agree as far as they are recorded"
+    if found.agrees:
+        return Report("clean", f"{agree}.")
     if not found.behind:
-        return Report("unchecked" if found.status == INCOMPLETE_STATUS else "clean", f"{agree}.")
+        return Report("unchecked", " ".join(found.notes))
     group, made = min(found.behind.items())
     late = [process for process in group if _count(recorded, process, group) == made]
     told = f"{agree}, but {name_processes(late)} made only {made} calls of {name_processes(group)}"

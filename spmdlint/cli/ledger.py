@@ -48,7 +48,7 @@ def _diff(folder: Path, form: str) -> int:
         raise _nothing(folder)
     found = compare(recorded)
     told = {
-        "differs": found.differs,
+        "differs": None if not found.differs and not found.agrees else found.differs,
         "processes": sorted(recorded.rows),
         "report": None if found.report is None else found.report.as_data(),
         "earlier": found.earlier,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.report import Report
 
 FAILED_STATUS = 2
+OPTIONS = (
+    "--devices-per-process", "--mode", "--report", "--html", "--sarif", "--output-format", "--timeout", "--log-dir",
+    "--ledger",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +67,8 @@ def main(options: argparse.Namespace) -> int:
         command = ["-m", *options.module]
     try:
         words = launcher.check_command(command)
+        if options.module is None and options.command[0] != "--":
+            _warn_of_misplaced(command)
         for path in (options.report, options.html, options.sarif):
             if path is not None:
                 launcher.check_writable(path)
@@ -92,6 +99,27 @@ def main(options: argparse.Namespace) -> int:
     return status
 
 
+def _warn_of_misplaced(command: Sequence[str]) -> None:
+    """Tell of options of ``spmdlint run`` among the script's own, where they have no effect; a ``--`` says it is meant.
+
+    An option that the script itself declares is its own.
+    """
+    text = Path(command[0]).read_text(encoding="utf-8", errors="replace")
+    words = (word.partition("=")[0] for word in command[1:])
+    for word in dict.fromkeys(word for word in words if word in OPTIONS and not _declares(text, word)):
+        sys.stderr.write(
+            f"spmdlint: {word} comes after the script, so it is passed to {command[0]} and does not change this run; "
+            f"if it is meant for spmdlint, write it before the script: spmdlint run {word} ... {command[0]}. "
+            "A -- before the script silences this warning.\n"
+        )
+
+
+def _declares(text: str, option: str) -> bool:
+    """Whether a script seems to declare an option: by its name, for argparse, a library of flags, or as a field."""
+    name = option.removeprefix("--").replace("-", "[-_]")
+    return re.search(rf"""--{name}\b|["']{name}["']|^\s+{name}\s*:""", text, re.MULTILINE) is not None
+
+
 def _guarded(write: Callable[[], None]) -> None:
     """Write one of the files that were asked for, or say why not."""
     from spmdlint.runtime_checks.launch.launcher import LaunchError
@@ -117,8 +145,14 @@ def _write_page(report: Report, command: Sequence[str], ledgers: Path, before: C
     from spmdlint.runtime_checks.page.html import page
     from spmdlint.runtime_checks.page.jobs import rehearsed_job
 
-    write_file(path, page(rehearsed_job(report, command, ledgers, before)))
-    sys.stderr.write(f"spmdlint: {path} shows the calls of all processes; open it in a browser.\n")
+    job = rehearsed_job(report, command, ledgers, before)
+    write_file(path, page(job))
+    shows = (
+        "shows the calls of all processes"
+        if job.recorded.rows
+        else "shows the verdict, and no calls, as none were recorded"
+    )
+    sys.stderr.write(f"spmdlint: {path} {shows}; open it in a browser.\n")
 
 
 def _tell(report: Report, script: Path, options: argparse.Namespace) -> None:

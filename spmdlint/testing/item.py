@@ -15,6 +15,11 @@ from spmdlint.testing.plugin import MARK
 _QUIET = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",), "timeout": ("--timeout", "0")}
 
 
+def _sentence(text: str) -> str:
+    """A text with the full stop that it lacks."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 class JobItem(pytest.Item):
     """A test on several processes. It has no fixtures itself: they are set up in the processes."""
 
@@ -40,7 +45,7 @@ class JobItem(pytest.Item):
         try:
             job = Job.from_mark(mark.args, mark.kwargs)
         except TypeError as error:
-            raise JobFailedError(f"@pytest.mark.{MARK} is used wrongly: {str(error).rstrip('.')}.") from None
+            raise JobFailedError(f"@pytest.mark.{MARK} is used wrongly: {_sentence(str(error))}") from None
         try:
             job.run(self._words(), self.config.invocation_params.dir)
         except JobSkippedError as skipped:

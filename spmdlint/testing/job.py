@@ -132,10 +132,14 @@ def _judge(processes: int, results: Path, output: str) -> None:
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
         _judge_alike(phases)
         return
-    summary = _summary(phases) if failed else f"{report.verdict}: {report.message}"
     parts = [f"{_SECTION} {name_processes(numbers)} {_SECTION}\n{text}" for text, numbers in _together(failed)]
     if report.verdict in ("diverged", "late"):
-        parts.append(as_text(report))
+        # A failure after a divergence, such as a broken connection, says less than the verdict; one before it says why
+        # the others waited in vain.
+        first = report.verdict == "diverged" and not any(one.state == "raised" for one in report.processes.values())
+        parts.insert(0 if first else len(parts), as_text(report))
+        failed = {} if first else failed
+    summary = _summary(phases) if failed else f"{report.verdict}: {report.message}"
     if not parts:
         parts = [f"{report.message}\n"]
         parts += [f"{_SECTION} {name_processes([n])}, output {_SECTION}\n{_log(results, n)}" for n in silent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.cli import run
 from tests.runtime.jobs import rehearse
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -107,6 +109,43 @@ def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: 
     assert told in done.stderr
     assert "started" not in done.stdout
     assert "Internal error" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        (("shown.py", "--mode", "off"), ["--mode"]),
+        (("shown.py", "--timeout=3", "--steps", "2", "--html", "a.html", "--html", "b.html"), ["--timeout", "--html"]),
+        (("shown.py", "--steps", "2"), []),
+        (("shown.py", "--ledger", "books"), []),
+        (("--", "shown.py", "--mode", "off"), []),
+        (("-m", "shown", "--mode", "off"), []),
+    ],
+)
+def test_an_option_after_the_script_is_told_unless_it_is_the_scripts(
+    tmp_path: Path, words: tuple[str, ...], warned: list[str]
+) -> None:
+    (tmp_path / "shown.py").write_text("import sys\nmodel = '--ledger' in sys.argv\nprint(sys.argv[1:])\n")
+    done = launched(tmp_path, "-n", "1", *words)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "comes after the script" in line]
+    assert [line.split()[1] for line in lines] == warned
+    assert all(f"spmdlint run {word} ... shown.py" in line for word, line in zip(warned, lines, strict=True))
+
+
+def test_the_options_that_are_told_after_the_script_are_those_of_the_command() -> None:
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    known = {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+    assert known - {"--help", "--processes"} == set(run.OPTIONS)
+
+
+def test_a_page_without_calls_is_not_said_to_show_them(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = launched(tmp_path, "-n", "1", "--mode", "off", "--html", "page.html", "alone.py")
+    assert done.returncode == 0, done.stderr
+    assert "page.html shows the verdict, and no calls, as none were recorded" in done.stderr
+    assert "shows the calls" not in done.stderr
 
 
 def test_a_time_out_counts_the_start(tmp_path: Path) -> None:

@@ -72,9 +72,62 @@ def test_processes_that_agree_and_end_apart(tmp_path, pair, capsys):
     pair[0].make(STEP, 3, 10)
     pair[1].make(STEP, 3, 12)
     status, out, _ = told(capsys, "diff", str(tmp_path))
-    assert status == 0
+    assert status == 2, "process 0 may have been killed before its next call"
     assert "end at different calls: process 0 after call 10; process 1 after call 12." in out
-    assert "agree as far as they are recorded" in out
+    assert "agree as far" not in out
+    assert "neither that processes 0-1 differ nor that they agree" in out
+    assert diff(tmp_path, capsys)[1]["differs"] is None
+
+
+@pytest.mark.parametrize("state", ["finished", "raised"])
+def test_a_program_that_ended_without_a_call_of_the_others_has_missed_it(tmp_path, pair, capsys, state):
+    pair[0].make(STEP, 3, 12)
+    pair[1].make(STEP, 3, 10)
+    pair[1].journal.end({"state": state, "filename": "/home/me/train.py", "line": 9})
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["differs"], data["report"]["kind"], data["report"]["index"]) == (3, True, "missing", 11)
+    assert f"process 1 {state}" in data["report"]["message"]
+    assert (data["report"]["processes"]["1"]["state"], data["report"]["processes"]["1"]["line"]) == (state, 9)
+
+
+@pytest.mark.parametrize("end", ["17", '["state"]', '{"state": 5, "callers": 7}', '{"state": "happy"}'])
+def test_an_end_that_is_none_is_not_taken_for_one(tmp_path, pair, capsys, end):
+    pair[0].make(STEP, 3, 12)
+    pair[1].make(STEP, 3, 10)
+    with (tmp_path / "1.events").open("a") as file:
+        file.write(f'{{"end": {end}}}\n')
+    assert diff(tmp_path, capsys)[0] == 2
+
+
+def test_one_call_from_two_lines_is_not_called_the_same(tmp_path, pair, capsys):
+    """The arguments may come from different calls, which no recording tells."""
+    for number, process in enumerate(pair):
+        process.make(STEP, 3)
+        process.make(STEP, 6 + 2 * number)
+        process.make(STEP, 3)
+    status, out, _ = told(capsys, "diff", str(tmp_path))
+    assert status == 2
+    assert "Call 2 of processes 0-1 is made from different lines: process 0: train.py:6; process 1: train.py:8." in out
+    assert "agree as far" not in out
+    assert diff(tmp_path, capsys)[1]["differs"] is None
+
+
+def test_calls_whose_arguments_are_not_recorded_are_not_called_the_same(tmp_path, pair, capsys):
+    for number, process in enumerate(pair):
+        process.make(program("step", (0, 1), module=f"of {number} rows"), 3)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["differs"]) == (2, None)
+    assert "Call 1 of processes 0-1 is not the same everywhere" in " ".join(data["notes"])
+
+
+def test_processes_that_agree(tmp_path, pair, capsys):
+    for process in pair:
+        process.make(STEP, 3, 10)
+        process.journal.end({"state": "finished"})
+    status, out, _ = told(capsys, "diff", str(tmp_path))
+    assert status == 0
+    assert "The last calls of processes 0-1 agree as far as they are recorded." in out
+    assert diff(tmp_path, capsys)[1]["differs"] is False
 
 
 def test_a_ring_that_went_round_is_aligned_by_number(tmp_path, pair, capsys):
@@ -83,7 +136,7 @@ def test_a_ring_that_went_round_is_aligned_by_number(tmp_path, pair, capsys):
     pair[0].make(STEP, 4, CALLS - 10)
     pair[1].make(STEP, 3, 1200)
     status, data = diff(tmp_path, capsys)
-    assert (status, data["differs"], data["earlier"]) == (0, False, [])
+    assert (status, data["differs"], data["earlier"]) == (2, None, [])
     assert any("before number 991 are no longer recorded by all" in note for note in data["notes"])
     assert any("process 1 after call 1200" in note for note in data["notes"])
 
@@ -103,7 +156,7 @@ def test_records_that_share_no_call_are_not_compared(tmp_path, pair, capsys):
     pair[0].make(STEP, 3, CALLS + 5000)
     pair[1].make(STEP, 3, 100)
     status, data = diff(tmp_path, capsys)
-    assert status == 0
+    assert status == 2
     assert any("No call of processes 0-1 is recorded by all of them" in note for note in data["notes"])
 
 
@@ -275,7 +328,7 @@ def test_what_is_not_a_name_or_a_line_is_unknown(tmp_path, pair, capsys, what, w
     )
     path.write_text(text.replace('"line": 7', f'"line": {written}'))
     status, out, err = told(capsys, what, str(tmp_path))
-    assert (status, err) == (0, ""), "what is unknown agrees with anything"
+    assert (status, err) == (2 if what == "diff" else 0, ""), "what is unknown proves nothing"
     assert "step" in out
 
 

@@ -120,6 +120,43 @@ def test_a_process_that_is_behind_is_marked(tmp_path):
     assert [called(data, row, 1) for row in range(5)] == ["step"] * 3 + [None] * 2
 
 
+def test_one_call_from_two_lines_has_no_badge_of_agreement(tmp_path):
+    for number in ALL:
+        Process(tmp_path, number).make(STEP, 3 + number)
+    data = written(tmp_path, tmp_path / "page.html").data
+    assert data["verdict"] == "unchecked"
+    assert "process 0: train.py:3; process 1: train.py:4" in data["message"]
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_recordings_of_either_mode_tell_the_shapes_that_differ(tmp_path, capsys, mode):
+    """Both sides call one function with different shapes."""
+    ledgers = tmp_path / "ledgers"
+    run = rehearse(
+        tmp_path,
+        """
+        from jax.experimental import multihost_utils
+        multihost_utils.process_allgather(np.ones(3))
+        multihost_utils.process_allgather(np.ones(4 + jax.process_index()))
+        """,
+        options=("--mode", mode, "--ledger", str(ledgers)),
+    )
+    assert run.status == 3, run.output
+    assert main(["ledger", "diff", str(ledgers), "--output-format", "json"]) == 3
+    told = json.loads(capsys.readouterr().out)["report"]
+    assert (told["kind"], told["index"]) == ("arguments", 2)
+    assert "in the shape of x: process 0: [2, 4]; process 1: [2, 5]" in told["message"]
+
+
+def test_the_recording_of_a_process_that_finished_early_proves_it(tmp_path, capsys):
+    ledgers = tmp_path / "ledgers"
+    run = rehearse(tmp_path, DIVERGENT / "one_batch_less.py", options=("--ledger", str(ledgers)))
+    assert (run.status, run.report["kind"]) == (3, "missing"), run.output
+    assert main(["ledger", "diff", str(ledgers)]) == 3
+    assert "process 1 finished after 3 parallel calls" in capsys.readouterr().out
+    assert written(ledgers, tmp_path / "page.html").data["verdict"] == "diverged"
+
+
 def test_the_page_loads_nothing_and_runs_only_its_own_script(divergent, tmp_path):
     parsed = written(divergent, tmp_path / "page.html")
     assert parsed.policy.startswith("default-src 'none'; style-src 'sha256-")
