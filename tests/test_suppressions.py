@@ -141,3 +141,11 @@ def test_a_family_in_a_comment(project):
     assert finding["code"] == "SPMD900"
     assert "SPMD3, which stands for several rules" in finding["message"]
     assert "Did you mean" not in str(finding)
+
+
+@pytest.mark.parametrize("typed", ["unbound-axi", "unbound"])
+def test_the_beginning_of_a_name_is_no_family(project, typed):
+    project.write({"a.py": f"x = 1  # spmdlint: ignore[{typed}] why\n"})
+    (finding,) = project.check().json
+    assert f"suppresses {typed}, but no installed rule has that code or name" in finding["message"]
+    assert "Did you mean unbound-axis?" in project.check().out

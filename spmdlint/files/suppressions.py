@@ -18,7 +18,7 @@ from spmdlint.diagnostics import Diagnostic, Edit, Location, Place
 from spmdlint.files.read import Source
 from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
-from spmdlint.selection import nearest
+from spmdlint.selection import matches, nearest
 
 if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
@@ -85,7 +85,7 @@ class Suppressions:
                     continue
                 if item.code is None or item.code in ran:
                     known = _DIRECTIVES if item.is_directive else words
-                    family = item.code is None and any(code.startswith(item.selector or " ") for code in words)
+                    family = item.code is None and bool(item.selector) and bool(matches(item.selector, rules))
                     unknown = item.code is None and item.selector and not family
                     near = nearest(item.selector, known) if unknown else None
                     yield UnusedSuppression(
