@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
@@ -108,10 +108,14 @@ class Rule(ABC):
 
 
 class Problem(Struct, frozen=True):
-    """Why a file could not be linted: the file, or the position in it, and a ``message`` that is a full sentence."""
+    """Why a file could not be linted: the file, or the position in it, and a ``message`` that is a full sentence.
+
+    ``part`` tells whether that is all of the file, or a cell of a notebook.
+    """
 
     place: Place
     message: str
+    part: Literal["file", "cell"] = "file"
 
 
 class UnusedSuppression(Struct, frozen=True):
