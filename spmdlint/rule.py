@@ -123,7 +123,8 @@ class UnusedSuppression(Struct, frozen=True):
 
     ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
     ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
-    ``ignore``, and ``is_family`` if it is the beginning of several codes.
+    ``ignore``, and ``is_family`` if it is the beginning of several codes. ``meant`` is where the rule reports something
+    that points to the line of the comment.
     """
 
     place: Place
@@ -133,6 +134,7 @@ class UnusedSuppression(Struct, frozen=True):
     removal: Edit | None = None
     is_directive: bool = False
     is_family: bool = False
+    meant: Place | None = None
 
 
 class Run(Struct, frozen=True):
