@@ -81,6 +81,13 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
             f"This comment suppresses {unused.selector}, but no installed rule has that code or name.",
             f"{near}'spmdlint rule --all' lists the rules.",
         )
+    if unused.meant is not None:
+        row, path = unused.meant.start.row, unused.meant.path
+        at = f"line {row}" if path == unused.place.path else f"line {row} of {path.name}"
+        return (
+            f"This comment suppresses {unused.selector}, which reports nothing here: the finding is at {at}.",
+            "Move the comment there, if it is about that finding; otherwise delete it.",
+        )
     return (
         f"This comment suppresses {unused.selector}, which reports nothing here.",
         "Delete it, so that it cannot hide a later finding.",

@@ -14,6 +14,7 @@ class SyntaxErrorRule(RunRule):
     ## What it does
 
     Reports each file that cannot be opened or decoded, or that is not valid Python. The rest of the project is linted.
+    In a notebook, only the cells that are not valid Python are left out.
 
     ## Why it matters
 
@@ -36,8 +37,8 @@ class SyntaxErrorRule(RunRule):
 
     ## Limits
 
-    The grammar is that of the newest Python. Only the first error in a file is reported. The rule runs regardless of
-    what is selected; `ignore` switches it off.
+    The grammar is that of the newest Python. Only the first error in a file, or in a cell, is reported. The rule runs
+    regardless of what is selected; `ignore` switches it off.
     """
 
     code = "SPMD901"
@@ -45,11 +46,12 @@ class SyntaxErrorRule(RunRule):
     always = True
 
     def check_run(self, run: Run) -> Iterator[Diagnostic]:
-        """Yield a finding for each file that was not linted."""
+        """Yield a finding for each file, or cell of a notebook, that was not linted."""
         for problem in run.problems:
-            message = f"This file was not linted. {problem.message}"
+            message = f"This {problem.part} was not linted. {problem.message}"
+            whole = "it" if problem.part == "file" else "the notebook"
             yield self.finding(
                 message,
                 problem.place,
-                help="Fix the file, or exclude it if it is not meant to be Python.",
+                help=f"Fix the {problem.part}, or exclude {whole} if it is not meant to be Python.",
             )

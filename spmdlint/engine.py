@@ -273,7 +273,7 @@ class Linked:
 
         """
         for where, trouble in self.survey.troubles():
-            if where == path:
+            if where == path and (trouble.part == "file" or _same_cell(self.texts[path], trouble.row, row)):
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
         lines = len(self.texts[path].splitlines()) if path in self.texts else row
         if not 0 < row <= lines:
@@ -321,6 +321,14 @@ def about_files(config: Config, troubles: Iterable[tuple[Path, Trouble]]) -> lis
     return Policy(config, rules).applied(found)
 
 
+def _same_cell(text: str, row: int, other: int) -> bool:
+    """Whether two rows of a notebook are in the same cell."""
+    from spmdlint.files.notebooks import Cells
+
+    cells = Cells(text)
+    return cells.at(row).number == cells.at(other).number
+
+
 def _problem(path: Path, trouble: Trouble) -> Problem:
     start = Location(trouble.row, trouble.column)
-    return Problem(Place(path, start, Location(trouble.row, trouble.column + 1)), trouble.message)
+    return Problem(Place(path, start, Location(trouble.row, trouble.column + 1)), trouble.message, trouble.part)

@@ -15,23 +15,24 @@ from spmdlint.visitor_rule import EXAMPLE, Invalid, Valid, VisitorRule
 
 
 def failures(rule: VisitorRule, files: Sequence[Path]) -> Iterator[str]:
-    """What is wrong with the examples of a rule, one sentence each; rules are loaded from ``files``."""
+    """What is wrong with the examples of a rule, each once, with the examples before it; rules are from ``files``."""
     for name, examples in (("VALID", rule.VALID), ("INVALID", rule.INVALID)):
         if isinstance(examples, str):
             yield f"{name} is one text; write a tuple of examples."
             return
     if not rule.INVALID:
         yield "INVALID is empty, so nothing shows that the rule finds anything; add an example."
+    said: dict[str, list[str]] = {}
     for number, example in enumerate(rule.VALID):
         valid = example if isinstance(example, Valid) else Valid(example)
-        yield from _named(f"VALID[{number}]", _of_valid(valid, rule, files))
+        for sentence in _of_valid(valid, rule, files):
+            said.setdefault(sentence, []).append(f"VALID[{number}]")
     for number, wrong in enumerate(rule.INVALID):
         invalid = wrong if isinstance(wrong, Invalid) else Invalid(wrong)
-        yield from _named(f"INVALID[{number}]", _of_invalid(invalid, rule, files))
-
-
-def _named(name: str, said: Iterator[str]) -> Iterator[str]:
-    return (f"{name}: {sentence}" for sentence in said)
+        for sentence in _of_invalid(invalid, rule, files):
+            said.setdefault(sentence, []).append(f"INVALID[{number}]")
+    # A rule that raises says the same of each example.
+    yield from (f"{', '.join(dict.fromkeys(names))}: {sentence}" for sentence, names in said.items())
 
 
 def _of_valid(example: Valid, rule: Rule, files: Sequence[Path]) -> Iterator[str]:

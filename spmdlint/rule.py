@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
@@ -108,10 +108,14 @@ class Rule(ABC):
 
 
 class Problem(Struct, frozen=True):
-    """Why a file could not be linted: the file, or the position in it, and a ``message`` that is a full sentence."""
+    """Why a file could not be linted: the file, or the position in it, and a ``message`` that is a full sentence.
+
+    ``part`` tells whether that is all of the file, or a cell of a notebook.
+    """
 
     place: Place
     message: str
+    part: Literal["file", "cell"] = "file"
 
 
 class UnusedSuppression(Struct, frozen=True):
@@ -119,7 +123,8 @@ class UnusedSuppression(Struct, frozen=True):
 
     ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
     ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
-    ``ignore``, and ``is_family`` if it is the beginning of several codes.
+    ``ignore``, and ``is_family`` if it is the beginning of several codes. ``meant`` is where the rule reports something
+    that points to the line of the comment.
     """
 
     place: Place
@@ -129,6 +134,7 @@ class UnusedSuppression(Struct, frozen=True):
     removal: Edit | None = None
     is_directive: bool = False
     is_family: bool = False
+    meant: Place | None = None
 
 
 class Run(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ def write_baseline(project: Any) -> None:
     outcome = project.run("check", *BASELINE, "--write-baseline")
     assert outcome.status == 0, outcome.err
     assert "holds" in outcome.err
+    assert re.fullmatch(r"Recorded (1 finding|\d+ findings) in the baseline\.\n", outcome.out)
 
 
 def entries(project: Any) -> list[dict[str, str]]:

@@ -125,7 +125,7 @@ def save(x):
     [
         (9, "no finding, because neither branch makes a parallel call"),
         (11, "no finding, because the value that it tests is never zero or empty"),
-        (13, "no finding, because both branches make the same parallel calls"),
+        (13, "no finding, because both branches make the same parallel calls (their arguments are not compared)"),
         (17, "no finding, because one branch ends in an exception"),
         (19, "SPMD301 varying-condition"),
     ],

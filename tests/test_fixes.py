@@ -128,7 +128,7 @@ CASES = {
     "an axis that the mesh lacks": (
         "mesh = jax.make_mesh((4,), ('data',))\nrows = jax.NamedSharding(mesh, jax.P(('date',), None))\n",
         None,
-        "mesh = jax.make_mesh((4,), ('data',))\nrows = jax.NamedSharding(mesh, jax.P((\"data\",), None))\n",
+        "mesh = jax.make_mesh((4,), ('data',))\nrows = jax.NamedSharding(mesh, jax.P(('data',), None))\n",
     ),
     "a shape by division": (
         "def f(n):\n    return jnp.zeros((4, 128 / 4)), jnp.ones((8/2, 3))\n",

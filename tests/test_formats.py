@@ -79,7 +79,7 @@ def test_sarif_holds_the_fix(project):
     (result,) = sarif(project)["results"]
     (change,) = result["fixes"][0]["artifactChanges"]
     (replacement,) = change["replacements"]
-    assert replacement["insertedContent"]["text"] == '"data"'
+    assert replacement["insertedContent"]["text"] == "data"
     assert replacement["deletedRegion"]["startLine"] == 5
     assert "unsafe" in result["fixes"][0]["description"]["text"]
 

@@ -131,3 +131,29 @@ def test_why_the_mean_of_the_losses_does_not_reduce_the_gradient(project, run, l
     assert finding["help"].startswith("The reduction of the loss does not reduce the gradient") is told
     notes = {each["message"]: each["location"]["row"] for each in finding["related"]}
     assert (notes.get("The loss is reduced here.") == 11) is told
+
+
+SAVING = """
+from jax.experimental import multihost_utils
+
+
+def sync_global_devices():
+    multihost_utils.sync_global_devices("saved")
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "others", "said"),
+    [
+        ("sac/", (), "line 6 of saving.py"),
+        ("sac/", ("ppo/",), "line 6 of sac/saving.py"),
+        ("sac/run/", ("ppo/run/",), "line 6 of sac/run/saving.py"),
+        ("", ("ppo/",), "line 6 of saving.py"),
+    ],
+)
+def test_a_file_is_told_from_others_with_its_name(project, folder, others, said):
+    module = folder.replace("/", ".") + "saving"
+    train = f"import jax\nimport {module}\n\nif jax.process_index() == 0:\n    {module}.sync_global_devices()\n"
+    project.write({"train.py": train, **{f"{each}saving.py": SAVING for each in (folder, *others)}})
+    (finding,) = project.check().json
+    assert f"which makes it at {said})" in finding["message"]

@@ -18,7 +18,11 @@ def f(x):
 
 run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")
 """,
-        "axis_name=('data', \"model\")",
+        "axis_name=('data', 'model')",
+    ),
+    "a literal in two parts": (
+        'import jax\n\ndef f(x):\n    return jax.lax.psum(x, r\'da\' "t")\n\nrun = jax.pmap(f, axis_name="data")\n',
+        'jax.lax.psum(x, "data")',
     ),
     "the nearest name of a mesh": (
         """\

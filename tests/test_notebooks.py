@@ -194,6 +194,25 @@ def test_a_cell_that_does_not_parse_is_told_with_its_line(project):
     assert spots(project.check()) == [(2, 2, "SPMD901")]
 
 
+def test_a_cell_that_does_not_parse_hides_no_other(project):
+    """It is told again from the cache, and a fix of another cell leaves it as it is."""
+    broken = code("%time x = 1\n  def broken(:\n\n    %matplotlib inline")
+    text = notebook(
+        TITLE, code(IMPORTS), broken, code(f"if jax.process_index() == 0:\n{BARRIER}\njax.tree_map(abs, [])")
+    )
+    project.write({"a.ipynb": text})
+    first = project.check()
+    assert spots(first) == [(3, 2, "SPMD901"), (4, 2, "SPMD301"), (4, 3, "SPMD602")]
+    assert first.json[0]["message"].startswith("This cell was not linted. It does not parse: ")
+    assert project.check().json == first.json
+    assert "~" not in project.run("check").out
+    assert project.run("explain", "a.ipynb:cell 4:2").status == 0
+    refused = project.run("explain", "a.ipynb:cell 3:2")
+    assert (refused.status, "does not parse" in refused.err) == (2, True)
+    project.run("check", "--fix")
+    assert (project.root / "a.ipynb").read_text() == text.replace("jax.tree_map", "jax.tree.map")
+
+
 def test_another_language_is_not_linted(project):
     project.write({"a.ipynb": notebook(code("x <- 1 ("), language="R")})
     assert project.check().json == []

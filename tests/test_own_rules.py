@@ -906,3 +906,32 @@ def test_the_stable_modules_name_no_analysis():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_is_wrong_with_all_examples_is_said_once(own):
+    raising = PLAIN.replace('        if "sleep" in', '        raise ValueError("too long")\n        if "sleep" in')
+    raising = raising.replace('VALID = ["import time\\n"]', 'VALID = ["print(1)\\n", "print(2)\\n"]')
+    own.write({"own.py": raising})
+    outcome = own.run("rule", "--test")
+    assert outcome.status == 1
+    assert outcome.out.count("ValueError: too long") == 1
+    assert "  VALID[0], VALID[1], INVALID[0]: The rule ACME101 (no-sleep) failed" in outcome.out
+
+
+def test_the_steps_of_a_difference_become_notes(own):
+    """As the page shows."""
+    rule = PLAIN.replace('VALID = ["import time\\n"]', "VALID = []")
+    rule = rule.replace(
+        'self.report(node, "It waits.", help="Do not.", replacement=cst.Name("None"))',
+        "aspects = self.facts(node.args[0].value).difference.aspects\n"
+        "                related = [Related(step.place, step.text) for aspect in aspects for step in aspect.steps]\n"
+        '                self.report(node, "It waits.", related=related)',
+    )
+    own.write(
+        {
+            "own.py": "from spmdlint.diagnostics import Related\n" + rule,
+            "a.py": "import time\nimport jax\n\nlong = jax.process_index()\ntime.sleep(long)\n",
+        }
+    )
+    (finding,) = own.check("a.py", "--select", "ACME101").json
+    assert 4 in [each["location"]["row"] for each in finding["related"]]

@@ -141,3 +141,37 @@ def test_a_family_in_a_comment(project):
     assert finding["code"] == "SPMD900"
     assert "SPMD3, which stands for several rules" in finding["message"]
     assert "Did you mean" not in str(finding)
+
+
+@pytest.mark.parametrize("typed", ["unbound-axi", "unbound"])
+def test_the_beginning_of_a_name_is_no_family(project, typed):
+    project.write({"a.py": f"x = 1  # spmdlint: ignore[{typed}] why\n"})
+    (finding,) = project.check().json
+    assert f"suppresses {typed}, but no installed rule has that code or name" in finding["message"]
+    assert "Did you mean unbound-axis?" in project.check().out
+
+
+@pytest.mark.parametrize(
+    ("comment", "below"), [("  # spmdlint: ignore[SPMD301] why", ""), ("", "x = 1  # noqa: SPMD301\n")]
+)
+def test_a_comment_on_the_condition_tells_where_the_finding_is(project, comment, below):
+    text = (
+        "import jax\nfrom jax.experimental import multihost_utils\n\n"
+        f"if jax.process_index() == 0:{comment}\n    print(1)\n    multihost_utils.sync_global_devices('x')\n"
+    )
+    project.write({"a.py": text + below})
+    (finding,) = [each for each in project.check().json if each["code"] == "SPMD900"]
+    assert finding["message"].endswith("here: the finding is at line 6." if comment else "reports nothing here.")
+    assert ("Move the comment there" in finding["help"]) == bool(comment)
+
+
+def test_a_comment_on_a_condition_for_a_finding_in_a_different_file(project):
+    helper = "from jax.experimental import multihost_utils\nfrom train import lead\n\nif lead:\n"
+    project.write(
+        {
+            "train.py": "import jax\n\nlead = jax.process_index() == 0  # spmdlint: ignore[SPMD301] why\n",
+            "helper.py": helper + "    multihost_utils.sync_global_devices('x')\n",
+        }
+    )
+    (finding,) = [each for each in project.check().json if each["code"] == "SPMD900"]
+    assert finding["message"].endswith("the finding is at line 5 of helper.py.")

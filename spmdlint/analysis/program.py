@@ -491,10 +491,13 @@ class Program:
         return Location(*self.project.modules[site.ref.path].summary.position(offset))
 
     def where(self, site: Site, seen_from: Path) -> str:
-        """Words such as "line 12", or "line 12 of losses.py" from a different file."""
+        """Words such as "line 12", or "line 12 of losses.py" from a different file.
+
+        The path is as long as it must be to tell the file from others with its name: "line 12 of train/losses.py".
+        """
         place = self.place(site)
         line = f"line {place.start.row}"
-        return line if place.path == seen_from else f"{line} of {place.path.name}"
+        return line if place.path == seen_from else f"{line} of {self.project.tail(place.path)}"
 
     @property
     def files(self) -> Mapping[Path, object]:

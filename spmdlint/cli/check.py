@@ -180,6 +180,7 @@ def _write(fixed: Fixed, known: int, config: Config, options: argparse.Namespace
         options.statistics,
         stream,
         known=known,
+        recorded=options.write_baseline,
         fixed=fixed.count,
         unsafe_fixes=options.unsafe_fixes,
     )

@@ -73,7 +73,9 @@ def main(options: argparse.Namespace) -> int:
             if path is not None:
                 launcher.check_writable(path)
         if importlib.util.find_spec("jax") is None:
-            raise launcher.LaunchError("jax is not installed here: pip install 'spmdlint[runtime]'.")
+            raise launcher.LaunchError(
+                "jax is not installed here: pip install 'spmdlint[runtime]', or '.[runtime]' in a clone of spmdlint."
+            )
         with _ledgers(options) as ledgers:
             before = jobs_in(ledgers) if ledgers is not None else set()
             plan = launcher.Plan(

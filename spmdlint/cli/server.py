@@ -32,7 +32,10 @@ def main(_options: argparse.Namespace) -> int:
             "themselves; 'spmdlint check --watch' shows findings in a terminal."
         )
     if find_spec("pygls") is None:
-        raise UsageError("The language server needs pygls, which is not installed: pip install 'spmdlint[server]'.")
+        raise UsageError(
+            "The language server needs pygls, which is not installed: pip install 'spmdlint[server]', or '.[server]' "
+            "in a clone of spmdlint."
+        )
     from spmdlint.server.serving import serve
 
     return SUCCESS if serve() else LOST

@@ -61,7 +61,9 @@ class _Seen(Struct, frozen=True):
         both = self.files.keys() | before.files.keys()
         changed = (path for path in both if self.files.get(path) != before.files.get(path))
         names = sorted(relative(path, self.config.root) for path in changed)
-        return f"{names[0]} changed" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files changed"
+        more = len(names) - 1
+        files = f"{more} more file{'' if more == 1 else 's'}"
+        return f"{names[0]} and {files} changed" if more else f"{names[0]} changed"
 
 
 def watch(options: argparse.Namespace) -> int:
@@ -88,6 +90,7 @@ async def _watch(options: argparse.Namespace) -> None:
     worker = Worker(__name__)
     run = _Run([word for word in options.words if word != "--watch"], wants_color(sys.stdout))
     checking: asyncio.Task[None] | None = None
+    told = False
     try:
         while True:
             seen = await asyncio.to_thread(_seen, options)
@@ -99,6 +102,9 @@ async def _watch(options: argparse.Namespace) -> None:
                 await asyncio.sleep(max(PAUSE, (time.monotonic() - began) * _SHARE))
                 if checking.done():
                     checking.result()  # raises what ends all this, such as a pipe that nobody reads any more
+                    if not told:
+                        complain("Watching for changes; press Ctrl-C to end.")
+                        told = True
             checking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await checking

@@ -28,6 +28,7 @@ class Wanted(Struct, frozen=True):
     statistics: bool = False
     stream: TextIO = field(default_factory=lambda: sys.stdout)
     known: int = 0
+    recorded: bool = False
     fixed: int = 0
     unsafe_fixes: bool = False
 
@@ -94,6 +95,7 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         complete=not checked.crashes,
         nothing=_nothing(checked, rules),
         known=wanted.known,
+        recorded=wanted.recorded,
         fixed=wanted.fixed,
         unsafe_fixes=wanted.unsafe_fixes,
     )

@@ -1,7 +1,8 @@
 """Jupyter notebooks as modules: the code cells in their order, each after a line that marks it.
 
 What IPython runs and Python cannot parse is replaced by a line of Python that keeps the original in a comment, so that
-rows and cells can be told from the text alone, and a changed text can be written back. Nothing but the source of cells
+rows and cells can be told from the text alone, and a changed text can be written back. A cell that does not parse
+becomes comments in the same way, so that the other cells are linted. Nothing but the source of cells
 that changed is written: outputs, metadata and the layout of the file stay as they are.
 """
 
@@ -21,6 +22,7 @@ from msgspec import Struct
 _MARK = re.compile(r"# -- cell (?P<number>\d+) of the notebook --")
 _KEPT = re.compile(r"\s*(?:pass|[^#]* = get_ipython\(\))  #~ipython~(?P<original>.*)", re.DOTALL)
 _ASSIGNED = re.compile(r"(?P<names>[\w.,\s]*\w)\s*=\s*[!%](?!=)")
+_UNPARSED = "#~unparsed~"
 _SPACE = re.compile(r"[ \t\r\n]*")
 # Magics for a whole cell whose body is Python; the body of any other is not.
 _PYTHON_MAGICS = frozenset("capture prun time timeit memit mprun snakeviz scalene".split())
@@ -71,7 +73,7 @@ def module_of(data: bytes) -> str:
     for number, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
-            rows += (f"# -- cell {number} of the notebook --", *_as_python(source.split("\n")))
+            rows += (f"# -- cell {number} of the notebook --", *_as_comments_if_broken(_as_python(source.split("\n"))))
     return "".join(f"{row}\n" for row in rows)
 
 
@@ -107,6 +109,13 @@ def _as_python(rows: list[str]) -> list[str]:
     return found
 
 
+def _as_comments_if_broken(rows: list[str]) -> list[str]:
+    """The rows of a cell, as comments if no version of Python understands them."""
+    if _parses(rows) or _parses_as_newer(rows):
+        return rows
+    return [f"{_UNPARSED}{row}" for row in rows]
+
+
 def _kept(row: str, indent: str = "") -> str:
     assigned = _ASSIGNED.match(row.strip())
     code = f"{assigned['names']} = get_ipython()" if assigned is not None else "pass"
@@ -122,6 +131,17 @@ def _parses(rows: Sequence[str]) -> bool:
     try:
         ast.parse("\n".join(rows))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _parses_as_newer(rows: Sequence[str]) -> bool:
+    """Whether the rows are in the syntax of a newer Python than the running one."""
+    import libcst  # which only cells need that this Python cannot parse
+
+    try:
+        libcst.parse_module("\n".join(rows))
+    except (libcst.ParserSyntaxError, RecursionError):
         return False
     return True
 
@@ -169,13 +189,24 @@ class Cells:
 
     def sources(self) -> Iterator[tuple[int, str]]:
         """The number and the source of each cell, as IPython runs it."""
+        for number, (_, rows) in zip(self._numbers, self._all(), strict=True):
+            yield number, "\n".join(map(original, rows))
+
+    def unparsed(self) -> Iterator[tuple[int, str]]:
+        """The cells that do not parse: the row of the module above them, and the Python that they were taken for."""
+        for start, rows in self._all():
+            if rows and rows[0].startswith(_UNPARSED):
+                yield start, "\n".join(row.removeprefix(_UNPARSED) for row in rows)
+
+    def _all(self) -> Iterator[tuple[int, list[str]]]:
+        """The row of each mark, and the rows below it."""
         ends = [start - 1 for start in self._starts[1:]] + [len(self._rows)] * bool(self._starts)
-        for number, start, end in zip(self._numbers, self._starts, ends, strict=True):
-            yield number, "\n".join(original(row) for row in self._rows[start:end])
+        return ((start, self._rows[start:end]) for start, end in zip(self._starts, ends, strict=True))
 
 
 def original(row: str) -> str:
     """A row as it is in the notebook."""
+    row = row.removeprefix(_UNPARSED)
     found = _KEPT.fullmatch(row)
     return row if found is None else found["original"]
 

@@ -18,7 +18,7 @@ from spmdlint.diagnostics import Diagnostic, Edit, Location, Place
 from spmdlint.files.read import Source
 from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
-from spmdlint.selection import nearest
+from spmdlint.selection import matches, nearest
 
 if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
@@ -61,6 +61,8 @@ class Suppressions:
     def __init__(self, suppressions: Iterable[Suppression]) -> None:
         self._by_path: dict[Path, list[Suppression]] = {}
         self._used: set[Suppression] = set()
+        self._about: dict[tuple[Path, int, str], Place] = {}
+        """Where the findings are that point to a line and are not silenced, by that line and their code."""
         for suppression in suppressions:
             self._by_path.setdefault(suppression.place.path, []).append(suppression)
 
@@ -72,6 +74,9 @@ class Suppressions:
             self._used.update(meant)
             if not meant:
                 kept.append(finding)
+                for each in finding.related:
+                    at = (each.place.path, each.place.start.row, finding.code)
+                    self._about.setdefault(at, finding.place)
         return kept
 
     def unused(
@@ -85,11 +90,12 @@ class Suppressions:
                     continue
                 if item.code is None or item.code in ran:
                     known = _DIRECTIVES if item.is_directive else words
-                    family = item.code is None and any(code.startswith(item.selector or " ") for code in words)
+                    family = item.code is None and bool(item.selector) and bool(matches(item.selector, rules))
                     unknown = item.code is None and item.selector and not family
                     near = nearest(item.selector, known) if unknown else None
+                    meant = self._about.get((path, item.line, item.code)) if item.code is not None else None
                     yield UnusedSuppression(
-                        item.place, item.selector, item.code, near, item.removal, item.is_directive, family
+                        item.place, item.selector, item.code, near, item.removal, item.is_directive, family, meant
                     )
 
 

@@ -107,7 +107,7 @@ class Notebooks:
         return move(place) if is_notebook(place.path) else place
 
     def _line(self, found: re.Match[str], home: Path) -> str:
-        named = [path for path in self._sources if is_notebook(path) and path.name == found["name"]]
+        named = [path for path in self._sources if is_notebook(path) and _ends_in(path, found["name"])]
         path = home if found["name"] is None else named[0] if len(named) == 1 else None
         if path is None or not is_notebook(path):
             return found[0]
@@ -136,3 +136,7 @@ class Notebooks:
             if same:
                 self.added[path] = Source(path, data.decode("utf-8"))
         return self._files[path]
+
+
+def _ends_in(path: Path, end: str | None) -> bool:
+    return end is not None and f"/{path.as_posix()}".endswith(f"/{end}")

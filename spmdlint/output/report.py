@@ -45,6 +45,8 @@ class Report(Struct, frozen=True):
     """Why nothing was checked, as a sentence; empty if something was."""
     known: int = 0
     """How many findings are not shown because they are in a baseline."""
+    recorded: bool = False
+    """Whether this run wrote the baseline."""
     fixed: int = 0
     unsafe_fixes: bool = False
     """Whether unsafe fixes count."""
@@ -78,6 +80,8 @@ def summary(report: Report) -> str:
     if report.nothing and not count:
         return report.nothing
     if not count and not report.fixed and report.complete:
+        if report.recorded:
+            return f"Recorded {report.known} finding{'' if report.known == 1 else 's'} in the baseline."
         return f"All checks passed!{f' ({known}.)' if known else ''}"
     total = count + report.fixed
     counts = f" ({report.fixed} fixed, {count} remaining)" if report.fixed else ""

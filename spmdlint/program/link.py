@@ -75,6 +75,22 @@ class Project(Struct, dict=True):
         """Folders that hold a module at any depth: namespace packages have no file of their own."""
         return frozenset(parent for path in self.modules for parent in path.parents)
 
+    def tail(self, path: Path) -> str:
+        """The shortest end of a file's path, below the last root, that no other file of its component has."""
+        namesakes = [other for other in self._by_file_name[self.component[path], path.name] if other != path]
+        inside = any(base in path.parents for base in self.roots[-1:])
+        parts = path.relative_to(self.roots[-1]).parts if inside else path.parts
+        ends = (parts[-length:] for length in range(1, len(parts)))
+        unlike = (end for end in ends if all(other.parts[-len(end) :] != end for other in namesakes))
+        return "/".join(next(unlike, parts))
+
+    @cached_property
+    def _by_file_name(self) -> dict[tuple[int, str], list[Path]]:
+        names: dict[tuple[int, str], list[Path]] = {}
+        for path in self.modules:
+            names.setdefault((self.component[path], path.name), []).append(path)
+        return names
+
     def function(self, ref: FunctionRef) -> Function:
         return self.modules[ref.path].summary.functions[ref.index]
 

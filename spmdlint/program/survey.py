@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
-from spmdlint.files.read import Source, Unreadable
+from spmdlint.files.read import Source, Unreadable, is_notebook
 from spmdlint.files.screen import (
     builds,
     components,
@@ -57,7 +57,7 @@ class Facts(Struct, array_like=True):
     """What is known about one file.
 
     ``status`` is None if it proves nothing, ``parses`` if Python has not been asked, and ``lowered`` if it was not
-    needed.
+    needed. ``cells`` are the cells of a notebook that do not parse, and None for other files.
     """
 
     digest: bytes
@@ -68,6 +68,7 @@ class Facts(Struct, array_like=True):
     parses: bool | None = None
     wrong: Trouble | None = None
     lowered: Lowered | None = None
+    cells: list[Trouble] | None = None
 
 
 class Index(Struct, array_like=True):
@@ -93,6 +94,8 @@ class Survey(Struct):
         for path, facts in self.facts.items():
             if facts.unreadable is not None:
                 yield path, facts.unreadable
+            for trouble in facts.cells or ():
+                yield path, trouble
         for path in self.wanted:
             if (wrong := self.facts[path].wrong) is not None:
                 yield path, wrong
@@ -224,6 +227,8 @@ class Surveyor:
                     facts = Facts(mark)
                     if isinstance(outcome, Unreadable):
                         facts.unreadable = Trouble(outcome.row, outcome.column, outcome.message)
+                    elif is_notebook(path):
+                        facts.cells = list(_broken_cells(outcome.text))
                 self._changed |= facts.status != now
                 facts.status = now
             texts.add(path, readable=facts.unreadable is None)
@@ -297,6 +302,17 @@ class Surveyor:
                 found[path] = outcome
                 facts[path].lowered = Lowered(b"", b"", outcome.comments) if kept is None else _learned(kept)
         return found
+
+
+def _broken_cells(text: str) -> Iterator[Trouble]:
+    """Why cells of a notebook do not parse."""
+    from spmdlint.files.notebooks import Cells
+    from spmdlint.program.workers import outcome_of
+
+    for above, code in Cells(text).unparsed():
+        outcome = outcome_of(code)
+        if isinstance(outcome, Trouble):
+            yield Trouble(above + outcome.row, outcome.column, outcome.message, part="cell")
 
 
 def _learned(written: Written) -> Lowered:

@@ -636,7 +636,8 @@ def test_without_the_library_a_sentence_says_what_to_install(project, monkeypatc
     outcome = project.run("server")
     assert outcome.status == 2
     assert outcome.err == (
-        "spmdlint: The language server needs pygls, which is not installed: pip install 'spmdlint[server]'.\n"
+        "spmdlint: The language server needs pygls, which is not installed: pip install 'spmdlint[server]', "
+        "or '.[server]' in a clone of spmdlint.\n"
     )
 
 

@@ -25,7 +25,7 @@ class Edits:
         if call is None or known is None or known.axes is None:
             return ()
         given = passed(call, known.axes, known.positional)
-        return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
+        return tuple(self._renamed(site, n, old, new) for n in self._spelled(site, given, old))
 
     def renamed_in_spec(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
         """Edits that rename an axis spelled in a spec itself; none if it is spelled elsewhere."""
@@ -35,7 +35,7 @@ class Edits:
         if call is None or known is None or known.kind != "spec":
             return ()
         spelled = (n for argument in call.arguments for n in self._spelled(site, argument.value, old))
-        return tuple(self._replace(site, number, repr_of(new)) for number in spelled)
+        return tuple(self._renamed(site, number, old, new) for number in spelled)
 
     def added_keyword(self, site: Site, name: str, value: str) -> Change | None:
         """The change that passes one more keyword in a call; None if starred arguments may pass it already."""
@@ -81,9 +81,12 @@ class Edits:
     def _function(self, site: Site) -> s.Function:
         return self.ev.project.function(site.ref)
 
-    def _replace(self, site: Site, number: int, text: str) -> Edit:
+    def _renamed(self, site: Site, number: int, old: str, new: str) -> Edit:
+        """The new name in a literal that spells the old one, with its quotes if it is nothing but them and the name."""
         start, end = self._function(site).spans[number]
-        return Edit(self._location(site, start), self._location(site, end), text)
+        if end - start == len(old) + 2 and new.isidentifier():
+            return Edit(self._location(site, start + 1), self._location(site, end - 1), new)
+        return Edit(self._location(site, start), self._location(site, end), repr_of(new))
 
     def _ends(self, site: Site) -> tuple[tuple[int, int], tuple[int, int]]:
         summary = self.ev.project.modules[site.ref.path].summary

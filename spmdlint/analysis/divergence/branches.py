@@ -202,7 +202,8 @@ class Divergences:
         first = self._calls(frame, yes, until, again)
         second = self._calls(frame, no, until, again)
         if same_calls(first, second) or all(failed):
-            same = "both branches make the same parallel calls" if first else "neither branch makes a parallel call"
+            both = "both branches make the same parallel calls (their arguments are not compared)"
+            same = both if first else "neither branch makes a parallel call"
             return same if not all(failed) else "both branches end in an exception"
         quiet = failing is not None and leaves_quietly(self.ev, frame, (yes, no)[failing])
         if failing is not None and not quiet and not (first, second)[failing]:
