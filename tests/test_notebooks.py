@@ -253,3 +253,17 @@ def test_a_notebook_uses_the_modules_of_the_project(project):
     (elsewhere,) = project.check("--touching", "hosts.py").json
     assert (elsewhere["cell"], elsewhere["location"]["row"]) == (2, 2)
     assert [each["cell"] for each in found["related"]][-1] in (None, 2)
+
+
+def test_a_notebook_is_told_from_others_with_its_name(project):
+    """A module's finding names the line of the cell, and as much of the notebook's path as is needed."""
+    runs = code("import jax\nfrom losses import total\n\nrun = jax.pmap(total)")
+    project.write(
+        {
+            "losses.py": "import jax\n\n\ndef total(x):\n    return jax.lax.psum(x, 'data')\n",
+            "first/train.ipynb": notebook(TITLE, runs),
+            "second/train.ipynb": notebook(code("import losses")),
+        }
+    )
+    (finding,) = project.check().json
+    assert "the pmap at line 4 of cell 2 of first/train.ipynb runs it" in finding["message"]
