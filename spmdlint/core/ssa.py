@@ -229,6 +229,19 @@ class Ssa:
         self.result = final(self.result)
         self.finals = {name: final(definition) for name, definition in self.finals.items()}
 
+    def origin(self, number: ValueId) -> ValueId:
+        """The operation that made a value, if only names lie between; a name with several definitions is one itself."""
+        operations = self.function.operations
+        while True:
+            operation = operations[number]
+            if isinstance(operation, Store):
+                number = operation.value
+                continue
+            definition = self.loads.get(number, NOTHING) if isinstance(operation, Load) else NOTHING
+            if definition < 0:
+                return number
+            number = definition
+
     # -- gates and control dependence
 
     def gates(self, phi: Phi) -> tuple[int, ...]:

@@ -257,6 +257,13 @@ def only(value: Value) -> Alternative | None:
     return None if alternative is OPEN or isinstance(alternative, Open) else alternative
 
 
+def element_kind(a: Alternative) -> FunctionRef | None:
+    """What tells the elements of a container apart: the class of an object, a function."""
+    if isinstance(a, Object):
+        return a.kind if isinstance(a.kind, FunctionRef) else None
+    return a.ref if isinstance(a, (Function, Class)) else None
+
+
 def in_order(a: Alternative) -> tuple[str, str]:
     """A fixed order of alternatives."""
     return (type(a).__name__, repr(a))

@@ -19,12 +19,11 @@ from typing import Any, TypeAlias
 from spmdlint.core.cells import Cells
 from spmdlint.core.conditions import Conditions
 from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
-from spmdlint.core.ssa import NOTHING, Clause, Definition, Phi, Ssa
+from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
 from spmdlint.core.values import (
     JUST_NONE,
     NONE,
     UNKNOWN,
-    Alternative,
     Class,
     Constant,
     External,
@@ -39,6 +38,7 @@ from spmdlint.core.values import (
     Sequence,
     Site,
     Value,
+    element_kind,
     only,
 )
 from spmdlint.domains.exceptions import OUTSIDE, READ, Exceptions
@@ -270,13 +270,6 @@ class Facts:
         self.raised = raised
 
 
-def element_kind(a: Alternative) -> FunctionRef | None:
-    """What tells the elements of a container apart: the class of an object, a function."""
-    if isinstance(a, Object):
-        return a.kind if isinstance(a.kind, FunctionRef) else None
-    return a.ref if isinstance(a, (Function, Class)) else None
-
-
 class Content:
     """The solver of the stratum, and the queries on its result."""
 
@@ -402,10 +395,6 @@ class Content:
         facts = self.functions.get(ref)
         return frozenset(facts.raised.get(n, ())) if facts is not None else frozenset()
 
-    def catching(self, ref: FunctionRef, block: int, kind: ExceptionKind) -> Clause | None:
-        """The clause of a function that catches what is raised in a block."""
-        return self.exceptions.caught(ref, block, kind)
-
     def imports(self, ref: FunctionRef) -> frozenset[str]:
         """The top-level packages that a function's file imports."""
         known = self._imports.get(ref.path)
@@ -527,6 +516,9 @@ class _Visit:
         self.masks: list[Mask] = [0] * len(self.operations)
         self.phis: list[Mask] = [0] * len(self.ssa.phis)
         self.parts: dict[int, tuple[Mask, ...]] = {}
+        """The facts of each element of a tuple."""
+        self.element_parts: dict[int, tuple[Mask, ...]] = {}
+        """The same for each tuple that an iterator gives."""
         self._controls: dict[int, Mask] = {}
         # What a constructor sets is its own object's, wherever it is made.
         is_maker = self.function.name == "__init__"
@@ -793,8 +785,8 @@ class _Visit:
         if definition in self._filled and self._is_filled(n, definition):
             return self._definition(definition) & _TO_SPREAD
         found = self._definition(definition)
-        if definition >= 0 and definition in self.parts:
-            self.parts[n] = self.parts[definition]
+        if definition >= 0:
+            self._pass_on_parts(definition, n)
         if self.ssa.loops:
             at = self.ssa.block_of(definition)
             for loop in self.ssa.left_between(at, self.function.block_of[n]):
@@ -851,9 +843,14 @@ class _Visit:
     def store(self, n: int, o: s.Store) -> Mask:
         if self.c.uniform.stored(self.ref, n):
             return 0
-        if o.value in self.parts:
-            self.parts[n] = self.parts[o.value]
+        self._pass_on_parts(o.value, n)
         return self.masks[o.value]
+
+    def _pass_on_parts(self, source: int, n: int) -> None:
+        """What is the same value under a name has the same parts."""
+        for parts in (self.parts, self.element_parts):
+            if source in parts:
+                parts[n] = parts[source]
 
     def attribute(self, n: int, o: s.Attribute) -> Mask:
         base = self.masks[o.base]
@@ -1081,13 +1078,9 @@ class _Visit:
 
     def _taken(self, n: int) -> tuple[int, int] | None:
         """The header of the loop whose element an operation gives, and what it iterates over."""
-        o = self.operations[n]
-        while isinstance(o, (s.Load, s.Store)):
-            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
-            if before < 0:
-                return None
-            n, o = before, self.operations[before]
-        return (self.function.block_of[n], o.iterable) if isinstance(o, s.Next) else None
+        origin = self.ssa.origin(n)
+        o = self.operations[origin]
+        return (self.function.block_of[origin], o.iterable) if isinstance(o, s.Next) else None
 
     def _hold_all(self, container: Object, source: int, mask: Mask) -> None:
         """The elements of another container that are put into one."""
@@ -1153,27 +1146,9 @@ class _Visit:
     def next(self, n: int, o: s.Next) -> Mask:
         if self._is_watched:
             self._raise_from_elements(n, self.values[o.iterable])
-        parts = self._parts_of_elements(o.iterable)
-        if parts is not None:
-            self.parts[n] = parts
+        if o.iterable in self.element_parts:
+            self.parts[n] = self.element_parts[o.iterable]
         return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
-
-    def _parts_of_elements(self, n: int) -> tuple[Mask, ...] | None:
-        """The facts of each part of the tuples that numbering elements, or taking them together, gives."""
-        o = self.operations[n]
-        while isinstance(o, (s.Load, s.Store)):
-            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
-            if before < 0:
-                return None
-            n, o = before, self.operations[before]
-        if not isinstance(o, s.Call) or any(a.star or a.keyword for a in o.arguments):
-            return None
-        callee = only(self.values[o.function])
-        row = self.ev.row(callee.name) if isinstance(callee, External) else None
-        elements = [self._iterated(a.value) & ~(_TO_SIZE | _TO_PRESENCE) for a in o.arguments]
-        if row is not None and row.role == "enumerate" and elements:
-            return 0, elements[0]
-        return tuple(elements) if row is not None and row.role == "zip" else None
 
     def item(self, n: int, o: s.Item) -> Mask:
         parts = self.parts.get(o.value)
@@ -1491,6 +1466,9 @@ class _Visit:
             self._put(n, given)
             self._hold_made(n, [a.value for k, a in enumerate(o.arguments) if k in row.elements])
             return given
+        if row.role in ("enumerate", "zip") and positional and len(positional) == len(o.arguments):
+            elements = tuple([self._iterated(a.value) & ~(_TO_SIZE | _TO_PRESENCE) for a in o.arguments])
+            self.element_parts[n] = (0, elements[0]) if row.role == "enumerate" else elements
         handler = _ROLES.get(row.role or "")
         if handler is not None:
             return handler(self, o, positional, given)

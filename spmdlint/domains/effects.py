@@ -44,6 +44,7 @@ from spmdlint.core.values import (
     Site,
     Substitution,
     Value,
+    element_kind,
     in_order,
     only,
 )
@@ -415,19 +416,18 @@ class Effects:
 
     def is_of(self, ref: FunctionRef, n: int, element: int, depth: int = 6) -> bool:
         """Whether an operation gives the element that a loop takes, or one of its methods."""
+        n = self.ev.structure.ssa(ref).origin(n)
         if n == element or depth == 0:
             return n == element
         o = self.ev.project.function(ref).operations[n]
-        if isinstance(o, s.Load):
-            definition = self.ev.structure.ssa(ref).loads.get(n, -1)
-            return definition >= 0 and self.is_of(ref, definition, element, depth - 1)
-        if isinstance(o, s.Call):
-            callee = only(self.ev.functions[ref].values[o.function])
-            row = self.ev.row(callee.name) if isinstance(callee, External) else None
-            is_member = row is not None and row.role == "getattr" and bool(o.arguments)
-            return is_member and self.is_of(ref, o.arguments[0].value, element, depth - 1)
-        before = o.value if isinstance(o, s.Store) else o.base if isinstance(o, s.Attribute) else None
-        return before is not None and self.is_of(ref, before, element, depth - 1)
+        if isinstance(o, s.Attribute):
+            return self.is_of(ref, o.base, element, depth - 1)
+        if not isinstance(o, s.Call) or not o.arguments:
+            return False
+        callee = only(self.ev.functions[ref].values[o.function])
+        row = self.ev.row(callee.name) if isinstance(callee, External) else None
+        is_member = row is not None and row.role == "getattr"
+        return is_member and self.is_of(ref, o.arguments[0].value, element, depth - 1)
 
     def by_callee(self, ref: FunctionRef, n: int, o: s.Call) -> list[tuple[Alternative, Term]]:
         """The alternatives for the callee of a call, and what each does."""
@@ -876,12 +876,8 @@ class Effects:
 
 def element_of(callee: Alternative) -> FunctionRef | None:
     """The kind of the element that is called, or whose method is."""
-    if isinstance(callee, Function):
-        receiver = callee.receiver
-        return receiver.kind if isinstance(receiver, Object) and isinstance(receiver.kind, FunctionRef) else callee.ref
-    if isinstance(callee, Object):
-        return callee.kind if isinstance(callee.kind, FunctionRef) else None
-    return callee.ref if isinstance(callee, Class) else None
+    receiver = callee.receiver if isinstance(callee, Function) else None
+    return (element_kind(receiver) if isinstance(receiver, Object) else None) or element_kind(callee)
 
 
 def _is_self(effects: Effects, a: Member) -> bool:

@@ -36,7 +36,6 @@ READ = "<read>"
 """What a read of something outside the program raises."""
 OUTSIDE = "<outside>"
 """What a library's function may raise of which nothing is known."""
-_FAILED_ASSERTION = "builtins.AssertionError"
 
 
 class Exceptions:
@@ -50,7 +49,7 @@ class Exceptions:
     # -- what is raised
 
     def raised_by(self, ref: FunctionRef, n: int, o: s.Raise) -> Iterator[Kind]:
-        """The classes of a ``raise``, or of a failed ``assert``."""
+        """The classes of a ``raise``; none for a failed ``assert``, which says that the program is wrong."""
         value = self.ev.functions[ref].values[o.exception] if o.exception is not None else frozenset()
         found = False
         for a in self.ev.resolved(value):
@@ -63,8 +62,6 @@ class Exceptions:
             for clause in self._around(ref, self.ev.project.function(ref).block_of[n]):
                 yield from self._named(ref, clause)
                 return
-        if not found and not self._is_mistake(_FAILED_ASSERTION):
-            yield _FAILED_ASSERTION
 
     def _is_mistake(self, kind: Kind) -> bool:
         """Whether an exception says that the program is wrong, which it is on all processes."""

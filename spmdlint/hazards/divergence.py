@@ -27,7 +27,18 @@ from spmdlint.core.conditions import (
 )
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING, Loop, Ssa, Try
-from spmdlint.core.values import Alternative, External, Object, Parameter, Result, Site, Value, in_order, only
+from spmdlint.core.values import (
+    Alternative,
+    External,
+    Object,
+    Parameter,
+    Result,
+    Site,
+    Value,
+    element_kind,
+    in_order,
+    only,
+)
 from spmdlint.domains.content import (
     BIT,
     CAUSES,
@@ -37,7 +48,6 @@ from spmdlint.domains.content import (
     any_facet,
     choice,
     content,
-    element_kind,
     kinds,
     size_as_content,
     truth,

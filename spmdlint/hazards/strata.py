@@ -65,7 +65,7 @@ class Strata:
         self._effects.is_local_call = self.content.is_local_call
         self._effects.is_global_call = self.content.is_global_call
         self._effects.raised = self.content.raised
-        self._effects.catching = self.content.catching
+        self._effects.catching = self.content.exceptions.caught
         self._effects.is_entered = lambda ref, n: bool(self.content.of(ref, n))
         return self._effects
 
