@@ -388,6 +388,11 @@ class Evaluation:
     def row(self, name: str) -> Row | None:
         return self.rows.functions.get(name)
 
+    def is_partial(self, a: Alternative) -> TypeGuard[Result]:
+        """Whether a value is a function of which some arguments are held back."""
+        known = self.knowledge.get(a.name) if isinstance(a, Result) else None
+        return known is not None and known.kind == "currying"
+
     def substitution(self, given: Mapping[Parameter, Value]) -> Substitution:
         return Substitution(given, self.structure.around, self.attribute)
 

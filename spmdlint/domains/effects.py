@@ -454,7 +454,7 @@ class Effects:
         expressions: tuple[tuple[str | None, Expression], ...],
         path: tuple[Site, ...],
     ) -> Term:
-        if isinstance(a, Result) and not self._is_partial(a) and _is_symbolic(a):
+        if isinstance(a, Result) and not self.ev.is_partial(a) and _is_symbolic(a):
             return (
                 NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
             )
@@ -468,10 +468,6 @@ class Effects:
                 return Invoke(a, arguments, expressions, path)
             return NOTHING
         return self._concrete(ref, n, a, arguments, expressions, path)
-
-    def _is_partial(self, a: Result) -> bool:
-        known = self.ev.knowledge.get(a.name)
-        return known is not None and known.kind == "currying"
 
     def _is_merged(self, a: Member) -> bool:
         """Whether the receiver of a method is known by an annotation alone, which derived classes fit as well."""
@@ -514,22 +510,19 @@ class Effects:
             return Call(direct)
         if isinstance(a, External) and self._ends(a):
             return Fail()
-        if isinstance(a, Result):
-            known = self.ev.knowledge.get(a.name)
-            if known is not None and known.kind == "currying" and a.arguments.positional:
-                held = a.arguments
-                merged = Arguments(
-                    (*held.positional[1:], *arguments.positional),
-                    (*(p for p in held.keywords if p[0] not in dict(arguments.keywords)), *arguments.keywords),
-                    held.open or arguments.open,
-                    arguments.star,
-                    arguments.double,
-                )
-                parts = [
-                    self.of_alternative(ref, n, each, merged, (), path)
-                    for each in sorted(held.positional[0], key=in_order)
-                ]
-                return alternatives(parts) if parts else NOTHING
+        if isinstance(a, Result) and self.ev.is_partial(a) and a.arguments.positional:
+            held = a.arguments
+            merged = Arguments(
+                (*held.positional[1:], *arguments.positional),
+                (*(p for p in held.keywords if p[0] not in dict(arguments.keywords)), *arguments.keywords),
+                held.open or arguments.open,
+                arguments.star,
+                arguments.double,
+            )
+            parts = [
+                self.of_alternative(ref, n, each, merged, (), path) for each in sorted(held.positional[0], key=in_order)
+            ]
+            return alternatives(parts) if parts else NOTHING
         if isinstance(a, External):
             known = self.ev.knowledge.get(a.name)
             if known is not None and known.kind == "apply" and known.runs:

@@ -8,8 +8,9 @@ terms are compared under shared assumptions about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal as OneOf
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +33,6 @@ from spmdlint.core.values import (
     External,
     Object,
     Parameter,
-    Result,
     Site,
     Value,
     element_kind,
@@ -86,6 +86,10 @@ LARGEST = 1 << 16
 """The largest number of a process that is tried."""
 EXPANSIONS = 7
 """How many conditions are tried both ways in one comparison."""
+
+
+Varying: TypeAlias = "dict[FunctionRef, Mask]"
+"""The kinds of elements that only some processes have, and why."""
 
 
 class Divergence(Struct, frozen=True):
@@ -152,13 +156,15 @@ class Divergences:
                 divergence = self._at_branch(ref, block, test, kinds(mask), term)
                 if divergence is not None:
                     found.append((len(self._extent(ref, block)), divergence))
-        found.extend(self._loops(ref))
+        varying = {loop.header: self._varying(ref, loop) for loop in ssa.loops}
+        found.extend(self._loops(ref, varying))
         told: set[Site] = set()
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
             if divergence.call.site not in told:
                 told.update(call.site for call in (divergence.call, *divergence.others))
                 yield divergence
-        for divergence in (*self._chosen(ref), *self._in_turn(ref, term)):
+        elements = [loop_test(self.ev, ref, loop) for loop in ssa.loops if varying[loop.header]]
+        for divergence in (*self._chosen(ref, elements), *self._in_turn(ref, term)):
             if divergence.call.site not in told:
                 told.add(divergence.call.site)
                 yield divergence
@@ -313,7 +319,7 @@ class Divergences:
         mask = facts.masks[inside[2]] if inside[0] == "at" else facts.phis[NOTHING - 1 - inside[2]]
         return any_facet(self.content.inside_call(leaf[1], leaf[2], inside[1], mask))
 
-    def _loops(self, ref: FunctionRef) -> Iterator[tuple[int, Divergence]]:
+    def _loops(self, ref: FunctionRef, varying: Mapping[int, Varying]) -> Iterator[tuple[int, Divergence]]:
         """Loops over something that has more elements on one process than on another."""
         function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
         for loop in ssa.loops:
@@ -332,7 +338,7 @@ class Divergences:
             guards = dict(self.conditions.guards(ref, loop.header))
             if any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue
-            several = self._by_element(ref, loop, iterable)
+            several = self._by_element(ref, loop, iterable, varying[loop.header])
             if several is not None:
                 yield from several
                 continue
@@ -352,9 +358,11 @@ class Divergences:
         body = self.effects.expanded(self.effects.of_loop(ref, loop.header, element))
         return filtered(without_raisings(body), self._counts(ref, kind))
 
-    def _by_element(self, ref: FunctionRef, loop: Loop, iterable: int) -> list[tuple[int, Divergence]] | None:
+    def _by_element(
+        self, ref: FunctionRef, loop: Loop, iterable: int, varying: Varying
+    ) -> list[tuple[int, Divergence]] | None:
         """The calls of elements that only some processes have; None if it is not known which these are."""
-        test, varying = loop_test(self.ev, ref, loop), self._varying(ref, loop)
+        test = loop_test(self.ev, ref, loop)
         if not varying or calls_in(self._round(ref, loop, "identity", (test, ref))):
             return None  # what no element does, each round does
         found = []
@@ -367,7 +375,7 @@ class Divergences:
                 found.append((len(loop.blocks), told))
         return found
 
-    def _varying(self, ref: FunctionRef, loop: Loop) -> dict[FunctionRef, Mask]:
+    def _varying(self, ref: FunctionRef, loop: Loop) -> Varying:
         """The kinds of elements that a loop takes on some processes only, and why; empty if that is not known."""
         iterable, test = self.ev.structure.ssa(ref).iterates(loop.header), loop_test(self.ev, ref, loop)
         values, masks = self.ev.functions[ref].values, self.content.functions[ref].masks
@@ -379,10 +387,6 @@ class Divergences:
             if cause:
                 found[key] = cause
         return found
-
-    def _elements(self, ref: FunctionRef) -> list[int]:
-        """The operations that give the elements of loops whose kinds were told apart."""
-        return [loop_test(self.ev, ref, each) for each in self.ev.structure.ssa(ref).loops if self._varying(ref, each)]
 
     def intended(self, ref: FunctionRef, number: int) -> bool:
         """Whether the author expects code to fail: it is in the block of a manager that says so."""
@@ -633,10 +637,13 @@ class Divergences:
 
     # -- callees that were chosen
 
-    def _chosen(self, ref: FunctionRef) -> Iterator[Divergence]:
-        """Calls of something that was chosen for a reason that varies."""
+    def _chosen(self, ref: FunctionRef, elements: Sequence[int]) -> Iterator[Divergence]:
+        """Calls of something that was chosen for a reason that varies.
+
+        ``elements``: the operations that give the elements of loops whose kinds were told apart.
+        """
         function, evaluated = self.ev.project.function(ref), self.ev.functions[ref]
-        masks, elements = self.content.functions[ref].masks, self._elements(ref)
+        masks = self.content.functions[ref].masks
         for n in sorted(evaluated.calls):
             o = function.operations[n]
             if not isinstance(o, s.Call) or function.block_of[n] not in evaluated.live:
@@ -681,8 +688,7 @@ class Divergences:
 
     def _held_apart(self, a: Alternative) -> list[Alternative]:
         """A partial of something that was chosen, as one partial for each of these."""
-        known = self.ev.knowledge.get(a.name) if isinstance(a, Result) else None
-        if isinstance(a, Result) and known is not None and known.kind == "currying":
+        if self.ev.is_partial(a):
             for position, value in enumerate(a.arguments.positional):
                 if len(value) > 1:
                     before, after = a.arguments.positional[:position], a.arguments.positional[position + 1 :]
