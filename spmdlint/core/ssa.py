@@ -331,9 +331,20 @@ class Ssa:
                     if each == EXIT:
                         break
                     each = join.get(each)
-                if each is not None and each not in join and each != FAILURE:
-                    found.setdefault(each, []).append(block)  # it leads to no exit
+                if each is not None and each not in join:
+                    for failing in self._leading_nowhere(each, join):
+                        found.setdefault(failing, []).append(block)
         return found
+
+    def _leading_nowhere(self, start: int, join: Mapping[int, int]) -> list[int]:
+        """The blocks from one on that lead to no exit: to an exception, or round and round."""
+        found, pending = {start} - {FAILURE}, [start]
+        while pending:
+            for each in self._usual[pending.pop()]:
+                if each not in found and each not in join and each != FAILURE:
+                    found.add(each)
+                    pending.append(each)
+        return sorted(found)
 
     @cached_property
     def _usual(self) -> list[list[int]]:
@@ -516,13 +527,13 @@ class Ssa:
         """The blocks that control can reach, in reverse postorder."""
         seen = {ENTRY}
         out: list[int] = []
-        stack = [(ENTRY, iter(self.successors[ENTRY]))]
+        stack = [(ENTRY, reversed(self.successors[ENTRY]))]
         while stack:
             block, targets = stack[-1]
-            for target in targets:
+            for target in targets:  # the last one first, so that the body of a loop comes before what follows the loop
                 if target not in seen:
                     seen.add(target)
-                    stack.append((target, iter(self.successors[target])))
+                    stack.append((target, reversed(self.successors[target])))
                     break
             else:
                 stack.pop()

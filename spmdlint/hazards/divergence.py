@@ -689,12 +689,22 @@ class Divergences:
     def _held_apart(self, a: Alternative) -> list[Alternative]:
         """A partial of something that was chosen, as one partial for each of these."""
         if self.ev.is_partial(a):
-            for position, value in enumerate(a.arguments.positional):
+            held = a.arguments
+            for position, value in enumerate(held.positional):
                 if len(value) > 1:
-                    before, after = a.arguments.positional[:position], a.arguments.positional[position + 1 :]
-                    given = ((*before, frozenset((each,)), *after) for each in sorted(value, key=in_order))
-                    return [replace(a, arguments=replace(a.arguments, positional=each)) for each in given]
+                    before, after = held.positional[:position], held.positional[position + 1 :]
+                    given = [replace(held, positional=(*before, each, *after)) for each in _one_by_one(value)]
+                    return [replace(a, arguments=each) for each in given]
+            for position, (name, value) in enumerate(held.keywords):
+                if len(value) > 1:
+                    first, last = held.keywords[:position], held.keywords[position + 1 :]
+                    given = [replace(held, keywords=(*first, (name, each), *last)) for each in _one_by_one(value)]
+                    return [replace(a, arguments=each) for each in given]
         return [a]
+
+
+def _one_by_one(value: Value) -> list[Value]:
+    return [frozenset((each,)) for each in sorted(value, key=in_order)]
 
 
 def loop_test(evaluation: Evaluation, ref: FunctionRef, loop: Loop) -> int:
