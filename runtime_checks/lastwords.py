@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.abort import AbortHold
+from spmdlint.runtime_checks.bounded import OWN
 from spmdlint.runtime_checks.ending import hosts_service, write_error
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.sentences import name_processes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
+TICK = 0.25  # seconds between two looks, each of which is three system calls
 WITHIN = 5.0  # seconds for a verdict, less than the abort is held
 STORE_WITHIN = 2.0  # seconds for the store to take the last words: a job's first process may have ended before
 LINGER = 0.5  # seconds after the verdict, so that the others can still ask
@@ -35,44 +37,68 @@ AGREED = (
 
 
 class LastWords:
-    """Used by the watcher thread, in background mode without a launcher, which does the same from the recordings.
+    """Used in background mode without a launcher, which does the same from the recordings.
 
-    The end comes from a second thread: the watcher may wait for a store that is gone, or for a lock of the thread that
-    aborts.
+    Its own thread looks whether an abort has begun and sees to the end; another one tells the rest of the job. Neither
+    is the watcher thread, nor does one do both: each of the others may wait for a store that does not answer, or for a
+    lock of the thread that aborts.
     """
 
     def __init__(self, session: Session, background: Background) -> None:
         self._session = session
         self._background = background
         self._hold = AbortHold()
-        self._ends: threading.Thread | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"{OWN}end", daemon=True)
         self._told_others = threading.Event()
         self._lost = threading.Event()
+
+    def start(self) -> None:
+        """Start to look for an abort."""
+        self._thread.start()
+
+    def release(self) -> None:
+        """Nothing can be said any more: an abort ends the process at once."""
+        self._over.set()
+        self._hold.release()
 
     @property
     def begun(self) -> bool:
         """Whether this process is being aborted: it must not end in any other way."""
         return self._hold.begun() is not None
 
-    def look(self) -> None:
-        """Say and do what is due if an abort has begun."""
+    def wait(self) -> None:
+        """Does not return if this process is being aborted: it must not end as if nothing had happened."""
+        while self.begun and self._thread.is_alive():
+            time.sleep(0.1)
+
+    def look(self) -> bool:
+        """Say and do what is due if an abort has begun, and end the process then."""
         number = self._hold.begun()
-        if number is None or self._ends is not None:
-            return
-        name = signal.Signals(number).name
-        # First of all, as the journal's lock may be held by the thread that aborts.
-        self._ends = threading.Thread(target=self._see_to_end, name="spmdlint-end", daemon=True)
-        self._ends.start()
+        if number is None:
+            return False
+        threading.Thread(target=self._say, args=(signal.Signals(number).name,), name=f"{OWN}say", daemon=True).start()
+        try:
+            self._session.guard.run(self._wait_for_verdict)
+        finally:  # whatever breaks
+            self._hold.finish()
+        return True
+
+    def _watch(self) -> None:
+        while not self._over.wait(TICK):
+            if self.look():
+                return
+
+    def _say(self, name: str) -> None:
+        self._session.guard.run(self._say_last_words, name)
+
+    def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
         self._background.journal.drain()
         if self._session.ending.verdict is None:
             write_error(f"spmdlint: process {self._session.me} is being ended by {name}{self._where()}.\n")
         if self._session.active:
             self._tell_others(name)
-
-    def release(self) -> None:
-        """Nothing can be said any more: an abort ends the process at once."""
-        self._hold.release()
 
     def _where(self) -> str:
         last = self._session.ledger.last
@@ -93,13 +119,6 @@ class LastWords:
             self._told_others.set()
         except StoreLostError:
             self._lost.set()
-
-    def _see_to_end(self) -> None:
-        """Wait for the verdict, and end the process as it would have ended, whatever breaks."""
-        try:
-            self._session.guard.run(self._wait_for_verdict)
-        finally:
-            self._hold.finish()
 
     def _wait_for_verdict(self) -> None:
         session, began = self._session, time.monotonic()

@@ -52,6 +52,8 @@ class Watcher:
     def start(self) -> None:
         """Start to watch."""
         self._thread.start()
+        if self._last_words is not None:
+            self._last_words.start()
 
     def wake(self) -> None:
         """Look now, not at the next tick."""
@@ -69,8 +71,8 @@ class Watcher:
 
     def wait_for_abort(self) -> None:
         """Does not return if this process is being aborted: it must not end as if nothing had happened."""
-        while self._last_words is not None and self._last_words.begun and self._thread.is_alive():
-            time.sleep(0.1)
+        if self._last_words is not None:
+            self._last_words.wait()
 
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
@@ -120,8 +122,6 @@ class Watcher:
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
         session = self._session
-        if self._last_words is not None:
-            self._last_words.look()
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True

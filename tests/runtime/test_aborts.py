@@ -116,23 +116,50 @@ def test_an_abort_among_processes_that_agree_is_not_called_a_divergence(tmp_path
     assert "Fatal Python error: Aborted" in ends[1][1], "Python's own report of the crash is still there"
 
 
-ALONE = (
+# Process 0 goes once process 1 has made its call.
+LEFT = (
     BEGIN
     + """
 step(w, x).block_until_ready()  # step
+if me == 1:
+    open("called", "w").close()
+else:
+    while not os.path.exists("called"):
+        time.sleep(0.05)
+"""
+)
+KILLED = (
+    LEFT
+    + """
 if me == 0:
     os.kill(os.getpid(), 9)
 time.sleep(60)
 """
 )
+# Whoever asks the store of a process that stands still waits for the answer without an end.
+STOPPED = (
+    LEFT
+    + """
+import subprocess
+if me == 0:
+    subprocess.Popen(["/bin/sh", "-c", f"sleep 12; kill -9 {os.getpid()}"], stdout=-3, stderr=-3)
+    os.kill(os.getpid(), 19)
+time.sleep(3)
+threading.Thread(target=ctypes.CDLL(None).abort).start()
+time.sleep(60)
+"""
+)
 
 
-def test_the_last_words_of_a_process_do_not_need_the_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", [KILLED, STOPPED], ids=["killed", "stopped"])
+def test_the_last_words_of_a_process_do_not_need_the_store(source: str, tmp_path: Path) -> None:
     """JAX aborts a process that has lost process 0, and the store with it."""
-    ends = alone(tmp_path, ALONE, environment={"TMPDIR": str(tmp_path)})
+    source = source.replace('"called"', repr(str(tmp_path / "called")))
+    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
     assert [status for status, _ in ends] == [-9, -6], ends
-    assert f"step at {line_of(ALONE, 'step', tmp_path)}" in ends[1][1], ends
-    assert "look at process 0 first" in ends[1][1]
+    told = ends[1][1]
+    assert f"step at {line_of(source, 'step', tmp_path)}" in told, told
+    assert "look at process 0 first" in told, told
 
 
 HOLD = """
