@@ -421,8 +421,24 @@ class Content:
         found = self.functions[ref].masks[iterable]
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.read(("item", a.site, a.kind))
+                found |= self.inside(ref, a)
         return found
+
+    def inside(self, ref: FunctionRef, container: Object, key: Constant | None = None) -> Mask:
+        """What is known of the elements of a container in a function; of one of them, if its key is known.
+
+        Where it was made, and if there is one of it, what was put into it afterwards as well. Elsewhere it is one of
+        many that are made there, and has what it was made with.
+        """
+        made = container.site.ref  # type: ignore[union-attr]
+        if made != ref and self.ev.project.function(made).kind == "function":
+            owner = self.ev.structure.owner(made)
+            if owner is None or owner != self.ev.structure.owner(ref):
+                return 0
+        own = (container.site, container.kind)
+        if key is not None and any(True for _ in self.ev.cells.writers(("item", *own, key))):
+            return self.read(("item", *own, key))
+        return self.read(("item", *own))
 
     def argument_masks(
         self, ref: FunctionRef, positional: list[Mask], keywords: Mapping[str, Mask], rest: Mask
@@ -924,18 +940,18 @@ class _Visit:
     def _element(self, container: Object, index: Value) -> Mask:
         """The facts of one element: of what is stored under its key, if that is known, else of all."""
         key = only(index)
-        if isinstance(key, Constant):
-            cell = ("item", container.site, container.kind, key)
-            if any(True for _ in self.ev.cells.writers(cell)):
-                return self.c.read(cell)
-        return self.c.read(("item", container.site, container.kind))
+        return self.c.inside(self.ref, container, key if isinstance(key, Constant) else None)
 
-    def _put_one(self, container: Object, index: Value, mask: Mask) -> None:
-        """Add to the facts of an element, and of any."""
+    def _put_one(self, container: Object, index: Value, mask: Mask, around: Mask = 0) -> None:
+        """Add to the facts of an element, and of any.
+
+        Whether it is put there decides what is under its key and how many elements there are; the others stay as they
+        are.
+        """
         key = only(index)
         if isinstance(key, Constant):
-            self._write(("item", container.site, container.kind, key), mask)
-        self._write(("item", container.site, container.kind), mask)
+            self._write(("item", container.site, container.kind, key), mask | around)
+        self._write(("item", container.site, container.kind), mask | sized(around))
 
     def _environment(self, name: Value) -> Mask:
         found = 0
@@ -1134,7 +1150,7 @@ class _Visit:
         found = self.masks[iterable]
         for a in self.ev.resolved(self.values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.c.read(("item", a.site, a.kind))
+                found |= self.c.inside(self.ref, a)
         return found
 
     def fstring(self, n: int, o: s.FString) -> Mask:
@@ -1256,7 +1272,14 @@ class _Visit:
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
-        return self.masks[o.value] if o.value is not None else 0
+        """What a function gives: of a container that it has made, with what it has put into it."""
+        if o.value is None:
+            return 0
+        found = self.masks[o.value]
+        for a in self.values[o.value]:
+            if isinstance(a, Object) and isinstance(a.kind, str) and a.site is not None and a.site.ref == self.ref:
+                found |= self.c.cells.given(("item", a.site, a.kind))
+        return found
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
         if self.c.uniform.stored(self.ref, n):
@@ -1274,10 +1297,10 @@ class _Visit:
         return self.masks[o.value]
 
     def store_subscript(self, n: int, o: s.StoreSubscript) -> Mask:
-        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        around = self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                self._put_one(a, self.values[o.index], mask)
+                self._put_one(a, self.values[o.index], self.masks[o.value], around)
                 self._hold(a, o.value, n)
         return self.masks[o.value]
 
@@ -1629,7 +1652,7 @@ class _Visit:
         given = union(positional) | union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
-            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
+            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | sized(around))
             if row.stores is not None and row.stores < len(o.arguments):
                 self._hold(base, o.arguments[row.stores].value, o.function)
             elif row.stores is None and o.arguments:
@@ -1639,7 +1662,7 @@ class _Visit:
         if row is not None and row.role == "get" and positional:
             found |= self._element(base, self.values[o.arguments[0].value])
             return found | decides(positional[0]) | union(positional[1:])
-        return found | self.c.read(("item", base.site, base.kind))
+        return found | self.c.inside(self.ref, base)
 
 
 def _length(value: Value) -> int | None:
