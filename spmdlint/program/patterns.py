@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from spmdlint.program.expressions import Expressions
@@ -16,6 +16,15 @@ Place: TypeAlias = tuple[tuple[int, int, bool], ...]
 Bound: TypeAlias = tuple[str, Span, Place | None]
 _STAR = re.compile(r"\*")
 _REST = re.compile(r"\*\*")
+
+
+def _parts(pattern: ast.MatchSequence, place: Place | None) -> Iterator[tuple[ast.pattern, Place | None]]:
+    """The parts of a sequence pattern, and where they look."""
+    total = len(pattern.patterns)
+    star = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), total)
+    for position, part in enumerate(pattern.patterns):
+        step = (position if position <= star else position - total, total, position == star)
+        yield part, None if place is None else (*place, step)
 
 
 class Patterns(Expressions):
@@ -66,16 +75,11 @@ class Patterns(Expressions):
         elif isinstance(pattern, ast.MatchStar):
             if pattern.name is not None:
                 names.append((pattern.name, self.behind(_STAR, *self.span(pattern), pattern.name), place))
-        elif isinstance(pattern, ast.MatchSequence):
-            total = len(pattern.patterns)
-            star = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), total)
-            for position, part in enumerate(pattern.patterns):
-                step = (position if position <= star else position - total, total, position == star)
-                self.pattern(part, values, names, None if place is None else (*place, step))
         elif isinstance(pattern, ast.MatchOr):
             inner = pattern.patterns
-        for part in inner:
-            self.pattern(part, values, names, None)
+        parts = _parts(pattern, place) if isinstance(pattern, ast.MatchSequence) else [(part, None) for part in inner]
+        for part, inside in parts:
+            self.pattern(part, values, names, inside)
         return False
 
     def captured(self, subject: ValueId, place: Place | None, span: Span) -> ValueId:
