@@ -514,7 +514,7 @@ class Content:
         if known.at_most is not None and arguments > known.at_most:
             return 0
         kind = "machine" if known.cappable else known.source
-        return BIT[kind] << _RAW if kind in _NEVER_ZERO else BIT[kind]
+        return BIT[kind] << _RAW if kind in _NEVER_ZERO and not known.may_be_zero else BIT[kind]
 
 
 class _Visit:
@@ -1450,7 +1450,8 @@ class _Visit:
         if found is None and row is not None:
             found = self._by_row(n, o, a, row, positional, given)
         if found is not None:
-            return found
+            # What takes one element of several by chance decides which one it is.
+            return found | decides(found) & _TO_CHOICE if row is not None and row.element is not None else found
         if known is not None and known.kind in ("decorator", "identity", "currying"):
             return given
         if self.ev.rows.is_host(a.name):
@@ -1495,6 +1496,8 @@ class _Visit:
         handler = _ROLES.get(row.role or "")
         if handler is not None:
             return handler(self, o, positional, given)
+        if row.default is not None and row.default < len(positional):
+            given |= decides(size_as_content(self._iterated(o.arguments[row.element or 0].value)))
         return given if row.elements or row.element is not None else data(given) | spread(given)
 
     def _from_environment(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
