@@ -72,7 +72,7 @@ _SIZE = _CONTENT << 2 * _FACET
 _PRESENCE = _CONTENT << 3 * _FACET
 _CONCRETE = (1 << 4 * _FACET) - 1
 _PARAMETERS = 4 * _FACET
-_WIDTH = 12
+_WIDTH = 13
 
 
 _GUARDING = sum(BIT["identity"] << _FACET * facet for facet in range(4))
@@ -89,11 +89,12 @@ def _each(flow: int) -> Mask:
 
 
 # How an argument flows into a value, from one of its facets into one of the value's.
-_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED, _SPREADS = (
-    1 << bit for bit in range(_WIDTH)
-)
-_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC
+(
+    _C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED, _SPREADS,
+    _H_TO_C,
+) = (1 << bit for bit in range(_WIDTH))  # fmt: skip
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX, _HC = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC | _HC
 _TO_SPREAD = BIT[SPREAD] | BIT[GLOBAL] | _XX
 _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
@@ -150,7 +151,7 @@ def sized(mask: Mask) -> Mask:
 
 def choice_as_content(mask: Mask) -> Mask:
     """Which alternative a value is, as the content of an answer to that question."""
-    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) >> 2 | (mask & _CH) >> 3
+    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) << 10 | (mask & _CH) >> 3
 
 
 def presence_as_content(mask: Mask) -> Mask:
@@ -165,7 +166,7 @@ def size_as_content(mask: Mask) -> Mask:
 
 def content_as_size(mask: Mask) -> Mask:
     """A number as the size of what is made with it."""
-    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4
+    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4 | (mask & _HC) >> 6
     low = mask & _CONTENT
     return ((low | low >> _RAW) & _COOKED) << 2 * _FACET | flows | (mask & _SC) >> 1
 
@@ -186,7 +187,9 @@ def decides(mask: Mask) -> Mask:
         return 0
     low = found & _CONTENT
     flows = (found & _KC) >> 10
-    return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
+    chosen = found & _HC
+    flows = flows << 3 | flows << 9 | chosen >> 10 | chosen >> 3
+    return found | low << _FACET | low << 3 * _FACET | flows | content_as_size(found)
 
 
 def turned(mask: Mask, turns: Iterable[tuple[str, str]]) -> Mask:
@@ -215,6 +218,7 @@ _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
     (_C_COOKED, data),
     (_TEXT_TO_C, as_text),
     (_H_TO_H, lambda given: given & _TO_CHOICE),
+    (_H_TO_C, choice_as_content),
     (_C_TO_H, lambda given: decides(given) & _TO_CHOICE),
     (_S_TO_S, lambda given: given & _TO_SIZE),
     (_S_TO_C, size_as_content),
@@ -255,6 +259,8 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
 
 Raised: TypeAlias = "dict[ExceptionKind, Mask]"
 """By kind of exception, what decides whether it is raised."""
+KEEPS_AFTER = 20
+"""After how many changes a cell loses nothing any more: what is known to be here may have facts that are lost again."""
 FURTHEST = 3
 """Through how many calls an exception is followed: what comes from further below says little about this process."""
 
@@ -276,7 +282,7 @@ class Content:
     def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
         """Find the facts of some functions, and of whatever these depend on; of all, if ``order`` is None."""
         self.ev = evaluation
-        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged)
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged, KEEPS_AFTER)
         self.functions: dict[FunctionRef, Facts] = {}
         self.positions: dict[FunctionRef, dict[str, int]] = {}
         self._imports: dict[Hashable, frozenset[str]] = {}
