@@ -29,15 +29,15 @@ from typing import Any
 
 import jaxlib._jax as runtime
 
-from spmdlint.runtime_checks.bounded import OWN
-from spmdlint.runtime_checks.ending import VERDICT_KEY
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.listener import Listener
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.ending.declared import VERDICT_KEY
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.bounded import OWN
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.store import Store
+from spmdlint.runtime_checks.watching.watcher import Watcher
 
 A_PROCESS = 256  # clients
 DRIVERS = 16  # threads that drive them

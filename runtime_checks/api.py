@@ -113,7 +113,7 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
         raise ValueError(f"assert_equal: every must be at least 1, not {every}.")
     session = _session()
     if session is not None and session.is_due(name, every):
-        from spmdlint.runtime_checks.named import announce, as_value
+        from spmdlint.runtime_checks.calls.named import announce, as_value
 
         announce(session, "assert_equal", name=name, value=as_value(value))
 
@@ -125,7 +125,7 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     shapes and dtypes of the array arguments have to agree as well. Calls during tracing are ignored. Costs only a
     look-up if the checks are off.
     """
-    from spmdlint.runtime_checks.named import tracked
+    from spmdlint.runtime_checks.calls.named import tracked
 
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 

@@ -14,27 +14,26 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from spmdlint._version import __version__
-from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
-from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
+from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
+from spmdlint.runtime_checks.ending.closing import Outcome, close, leave_quietly
+from spmdlint.runtime_checks.ending.stuck import end_if_stuck
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.joining import Joining, Member, close_door
-from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
-from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.records import UnknownRecordError
-from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import LEFT
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
-from spmdlint.runtime_checks.stuck import end_if_stuck
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
 CHECKS_FAILED_STATUS = 1  # in a rehearsal; what an exception that is not caught gives

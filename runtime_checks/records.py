@@ -157,7 +157,7 @@ class PreflightRecord(TypedDict, total=False):
 
 
 class SampleRecord(TypedDict):
-    """A position in a group; see :class:`~spmdlint.runtime_checks.samples.Sample`."""
+    """A position in a group; see :class:`~spmdlint.runtime_checks.background.samples.Sample`."""
 
     c: Count
     x: str

@@ -11,32 +11,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.background import Background
-from spmdlint.runtime_checks.bounded import BlockedError, is_own_thread
-from spmdlint.runtime_checks.call import Call
-from spmdlint.runtime_checks.ending import Ending, write_error
+from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_door
+from spmdlint.runtime_checks.agreement.lockstep import Lockstep
+from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.waiting import StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.frames import Site, main_stack
+from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger, thread_names
+from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
+from spmdlint.runtime_checks.calls.quiet import QuietCalls
+from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.errors import ChecksFailedError
-from spmdlint.runtime_checks.exchange import Exchange
-from spmdlint.runtime_checks.frames import Site, main_stack
 from spmdlint.runtime_checks.guard import Guard
-from spmdlint.runtime_checks.health import Health
-from spmdlint.runtime_checks.joining import Decision, Joining, close_door
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Entry, Group, Ledger, thread_names
-from spmdlint.runtime_checks.listener import wake_many
-from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.provenance import Provenance, Unplaced
-from spmdlint.runtime_checks.quiet import QuietCalls
-from spmdlint.runtime_checks.recording import Recording
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import QuietRecord, UnknownRecordError, Where
-from spmdlint.runtime_checks.report import ProcessReport, Report, reported
-from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import ended_word, racing_threads, undecided
-from spmdlint.runtime_checks.setup import Setup
-from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.reporting.sentences import ended_word, racing_threads, undecided
+from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread
+from spmdlint.runtime_checks.transport.exchange import Exchange
+from spmdlint.runtime_checks.transport.listener import wake_many
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
+from spmdlint.runtime_checks.watching.health import Health
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position
 RECENT = 8

@@ -10,10 +10,10 @@ import sys
 import threading
 from typing import Any
 
-from spmdlint.runtime_checks.frames import entered
+from spmdlint.runtime_checks.calls.frames import entered
+from spmdlint.runtime_checks.calls.named import announce, as_value, barrier_members
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.named import announce, as_value, barrier_members
 
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
-from spmdlint.runtime_checks.journal import Event, Journal
+from spmdlint.runtime_checks.recording.journal import Event, Journal
 
 
 class LayoutHook:

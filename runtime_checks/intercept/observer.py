@@ -12,21 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from spmdlint.runtime_checks.call import Call
-from spmdlint.runtime_checks.communication import Communication, combined
-from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
-from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order
-from spmdlint.runtime_checks.frames import user_site
+from spmdlint.runtime_checks.agreement.setup import meaningful_options
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.communication import Communication, combined
+from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
+from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
+from spmdlint.runtime_checks.calls.modules import canonical, digest
+from spmdlint.runtime_checks.calls.treenames import keys_of
 from spmdlint.runtime_checks.intercept.broadcasts import is_source
 from spmdlint.runtime_checks.intercept.identity import identity_of
-from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
-from spmdlint.runtime_checks.modules import canonical, digest
-from spmdlint.runtime_checks.preflight import meaningful_options
-from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.treenames import keys_of
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.intercept.selftest import Probe
+    from spmdlint.runtime_checks.session import Session
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 FRESH = 512  # how many executables that are compiled and not yet called are remembered

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.report import ProcessReport, Report
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5

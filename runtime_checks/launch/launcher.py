@@ -27,8 +27,8 @@ from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
-from spmdlint.runtime_checks.report import Report, as_text
-from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from spmdlint.runtime_checks.offline import compare, load
-from spmdlint.runtime_checks.report import as_text
-from spmdlint.runtime_checks.retention import earlier
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.agreement.offline import compare, load
+from spmdlint.runtime_checks.recording.retention import earlier
+from spmdlint.runtime_checks.reporting.report import as_text
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 LAST = 5
 

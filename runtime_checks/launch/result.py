@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.history import judge, read_history
-from spmdlint.runtime_checks.offline import not_recorded
+from spmdlint.runtime_checks.agreement.history import judge, read_history
+from spmdlint.runtime_checks.agreement.offline import not_recorded
+from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
-from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
-from spmdlint.runtime_checks.sentences import call_words, name_processes, place, shortened
-from spmdlint.runtime_checks.standins import late_words
+from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, Verdict, diverged, from_data, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, shortened
 
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124

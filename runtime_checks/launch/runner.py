@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any
 
 from spmdlint.runtime_checks.api import enable, left_by
-from spmdlint.runtime_checks.frames import Site, raising_site, site_data, without_runner
+from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import choose, launched_process
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
        python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""

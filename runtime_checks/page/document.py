@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from spmdlint._version import __version__
-from spmdlint.runtime_checks.offline import Recorded
+from spmdlint.runtime_checks.agreement.offline import Recorded
 from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, Lane, align
 from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.report import ProcessReport, Report, argument_words, folded, uneven_arguments
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, argument_words, folded, uneven_arguments
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 MAX_CELLS = 3_000_000  # rows times processes: above this, the rows around the difference are kept
 MAX_ARGUMENTS = 200  # of one process in the report

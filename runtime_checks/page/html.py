@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from spmdlint.runtime_checks.page.document import Job, document
-from spmdlint.runtime_checks.report import as_text
+from spmdlint.runtime_checks.reporting.report import as_text
 
 
 def page(job: Job) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Container, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
-from spmdlint.runtime_checks.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.page.document import Job
 from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.report import Report
-from spmdlint.runtime_checks.retention import earlier, job_of
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.recording.retention import earlier, job_of
+from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 
 def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, before: Container[str] = ()) -> Job:

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
+from spmdlint.runtime_checks.recording.journal import Journal
 
 MODES = ("lockstep", "background")
 # Since JAX 0.8 the old path of pmap is there beside the new one, which is used.

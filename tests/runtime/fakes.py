@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spmdlint.runtime_checks.cadence import Cadence
-from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.agreement.joining import Joining, Member
+from spmdlint.runtime_checks.background.publishing import Cadence
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.joining import Joining, Member
-from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.store import Store
 
 
 class FakeClient:

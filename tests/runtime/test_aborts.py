@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spmdlint.runtime_checks.lastwords import LastWords
+from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
 from tests.runtime.jobs import ROOT, alone
 
@@ -164,7 +164,7 @@ def test_the_last_words_of_a_process_do_not_need_the_store(source: str, tmp_path
 
 HOLD = """
 import ctypes, faulthandler, os, signal, sys, threading, time
-from spmdlint.runtime_checks.abort import AbortHold
+from spmdlint.runtime_checks.ending.abort import AbortHold
 """
 
 

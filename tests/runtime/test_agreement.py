@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spmdlint.runtime_checks.agreement.lockstep import MAX_REMARKS
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, tag
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.lockstep import MAX_REMARKS
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.provenance import UNKNOWN, tag
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.session import Session
 from tests.runtime.fakes import Job, call
 

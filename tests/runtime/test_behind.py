@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks import background, closing, samples, watch
-from spmdlint.runtime_checks.closing import Outcome, close
-from spmdlint.runtime_checks.demand import Demand
-from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.background import member as background
+from spmdlint.runtime_checks.background import publishing
+from spmdlint.runtime_checks.ending import closing
+from spmdlint.runtime_checks.ending.closing import Outcome, close
 from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
+from spmdlint.runtime_checks.watching import watcher as watch
+from spmdlint.runtime_checks.watching.demand import Demand
+from spmdlint.runtime_checks.watching.watcher import Watcher
 from tests.runtime.fakes import Behind, FakeClient, joining, program
 
 Start = Callable[..., Behind]
@@ -112,9 +115,9 @@ def test_what_is_unknown_on_one_side_is_no_verdict(start: Start) -> None:
 
 
 def test_sections_are_compared_by_their_first_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "SECTION", 2)
+    monkeypatch.setattr(publishing, "SECTION", 2)
     everyone = tuple(range(5))
-    assert [samples.leads("g", everyone, me) for me in everyone] == [
+    assert [publishing.leads("g", everyone, me) for me in everyone] == [
         ["now/g/0", "now/g/top"], [], ["now/g/1"], [], ["now/g/2"]
     ]  # fmt: skip
     for odd in (3, 4):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.recording import read
+from spmdlint.runtime_checks.recording.reading import read
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
 STEPS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spmdlint.runtime_checks.history import History, Row, judge, read_history, row_data
+from spmdlint.runtime_checks.agreement.history import History, Row, judge, read_history, row_data
 
 ALL = (0, 1, 2)
 Call = tuple[str, tuple[int, ...]]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from spmdlint.runtime_checks import closing
-from spmdlint.runtime_checks import joining as joins
-from spmdlint.runtime_checks.joining import Decision, Joining, Member, close_door, decide
+from spmdlint.runtime_checks.agreement import joining as joins
+from spmdlint.runtime_checks.agreement.joining import Decision, Joining, Member, close_door, decide
+from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
+from spmdlint.runtime_checks.transport.store import Store
 from tests.runtime.fakes import FakeClient, Job, call, joining
 from tests.runtime.jobs import alone
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from spmdlint.cli import main
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.history import Row, row_data
-from spmdlint.runtime_checks.ledger import group_key
+from spmdlint.runtime_checks.agreement.history import Row, row_data
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import group_key
 from spmdlint.runtime_checks.page.alignment import align
 from tests.runtime.fakes import program
 from tests.runtime.jobs import DIVERGENT, rehearse

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.recording import CALLS, Recording, read, read_programs
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.recording.layout import CALLS
+from spmdlint.runtime_checks.recording.reading import read, read_programs
+from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
 
 

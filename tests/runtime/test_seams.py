@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance, conflicts, tag
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
-from spmdlint.runtime_checks.provenance import UNKNOWN, Provenance, conflicts, tag
 
 SEAMS = {
     "dispatch": "del pxla.ExecuteReplicated.__call__",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from spmdlint.runtime_checks import listener
 from spmdlint.runtime_checks.errors import ChecksFailedError
-from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError
+from spmdlint.runtime_checks.transport import listener
+from spmdlint.runtime_checks.transport.exchange import Exchange
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
 
 

@@ -1,0 +1,190 @@
+"""From records to a verdict: pure functions, no store, no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spmdlint.runtime_checks.reporting.report import Kind
+from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The kind of a difference, its field, and the words that follow "the call differs"."""
+
+    kind: Kind
+    field: str
+    words: str
+
+
+def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
+    """The difference between the records of processes at one position, the most informative first.
+
+    A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
+    on a process is unknown there and agrees with anything.
+    """
+    if not _decided(records):
+        return None
+    if _differs(records, "environment"):
+        return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
+    if _differs(records, "function") or _differs(records, "defined_at"):
+        return Difference("sequence", "function", f": {calls(records)}")
+    if _are_lambdas(records) and _places_differ(records):
+        return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
+    if _differs(records, "name"):
+        names = sides(records, lambda r: repr(r.get("name")))
+        if _places_differ(records):  # two barriers, each with its own name
+            return Difference("sequence", "function", f": {calls(records)} (with the names: {names})")
+        return Difference("arguments", "name", f" in its name: {names}")
+    if _differs(records, "value"):
+        if _places_differ(records):
+            return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
+        return _value_difference(records)
+    if _differs(records, "order") or _differs(records, "keys"):
+        return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
+    for look in (_static_difference, _argument_difference):
+        found = look(records)
+        if found is not None:
+            return found
+    if _differs(records, "devices"):
+        if len({frozenset(record["devices"]) for record in records.values() if record.get("devices")}) > 1:
+            told = sides(records, lambda r: f"on the devices {r.get('devices')}")
+            return Difference("sequence", "function", f": {calls(records)} ({told})")
+        return Difference(
+            "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
+        )
+    agree = ", though its arguments agree" if _same_arguments(records) else ""
+    return Difference("program", "module", f" in its lowered program{agree}")
+
+
+def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
+    return any(_differs(records, name) for name in fields)
+
+
+def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
+    known = [record.get(name) for record in records.values() if record.get(name) is not None]
+    return any(value != known[0] for value in known[1:])
+
+
+def _places_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the calls come from different lines of the program, be it through one line of a helper."""
+    known = {n: {"at": place(record) or None, "through": callers_of(record)} for n, record in records.items()}
+    return _differs(known, "at") or _differs(known, "through")
+
+
+def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the arguments look alike on all processes that know them, whichever call they come from."""
+    known = [record["arguments"] for record in records.values() if record.get("arguments") is not None]
+    forms = [[{**each, "origin": None} for each in given] for given in known]
+    return all(form == forms[0] for form in forms)
+
+
+def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
+    """The first argument that differs on some process: its path, and which output of which call it is."""
+    known = {number: record.get("arguments") or () for number, record in records.items()}
+    columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
+    position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
+    if position is None:
+        return "it differs on some process"
+    return f"argument {position} differs: " + sides(
+        {number: given[position] for number, given in known.items()}, _named
+    )
+
+
+def _named(argument: Mapping[str, Any]) -> str:
+    origin = argument.get("origin")
+    return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
+
+
+def _are_lambdas(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    return all(record.get("function") == "<lambda>" for record in records.values())
+
+
+def _environments(records: Mapping[int, Mapping[str, Any]]) -> str:
+    names = sorted({name for record in records.values() for name in record.get("environment") or {}})
+    told = []
+    for name in names:
+        values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
+        if len(set(values.values())) > 1:
+            told.append(f"{name} ({sides({n: {'v': v} for n, v in values.items()}, lambda r: str(r['v']))})")
+    return ", ".join(told)
+
+
+def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
+    known = {number: record["static"] for number, record in records.items() if record.get("static")}
+    for name in sorted({name for static in known.values() for name in static}):
+        values = {number: {"v": static.get(name)} for number, static in known.items()}
+        if len({value["v"] for value in values.values()}) > 1:
+            told = sides(values, lambda r: str(r["v"]))
+            return Difference("arguments", "static", f" in the static argument {name}: {told}")
+    return None
+
+
+def _value_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference:
+    """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
+    name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+    leaves = [record.get("arguments") or [] for record in records.values()]
+    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
+    if all(paths) and all(one == paths[0] for one in paths):
+        for position, path in enumerate(paths[0]):
+            words = {n: {"v": known[position].get("value")} for n, known in zip(records, leaves, strict=True)}
+            if _differs(words, "v"):
+                return Difference("value", "value", f" in {name}, at {path}: " + sides(words, lambda r: str(r["v"])))
+    return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+
+
+def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
+    known = {number: record["arguments"] for number, record in records.items() if record.get("arguments") is not None}
+    if len(known) < 2:
+        return None
+    lengths = {number: {"v": len(arguments)} for number, arguments in known.items()}
+    if _differs(lengths, "v"):
+        told = sides(lengths, lambda r: str(r["v"]))
+        return Difference("arguments", "argument", f" in the number of its arguments: {told}")
+    for position in range(len(next(iter(known.values())))):
+        at = {number: arguments[position] for number, arguments in known.items()}
+        for name in ("shape", "dtype", "spec"):
+            values = {number: {"v": argument.get(name)} for number, argument in at.items()}
+            if _differs(values, "v"):
+                path = next(iter(at.values())).get("path")
+                told = sides(values, lambda r: str(r["v"]))
+                return Difference("arguments", "argument", f" in the {name} of {path}: {told}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A process that waits at a position of a group, with the number of calls it has announced in each group."""
+
+    group: str
+    processes: tuple[int, ...]
+    index: int
+    counts: Mapping[str, int]
+
+
+def deadlocked(me: int, mine: Wait, waits: Mapping[int, Mapping[str, Any]]) -> list[int]:
+    """The processes of a wait-for cycle through ``me``, or [].
+
+    ``waits`` holds the records that others published when they began to wait: the fields of :class:`Wait`, and
+    ``single``: whether one thread makes all their calls. A wait for a process that is stuck, and has not made that
+    call, cannot have ended since it was written: so no outdated record can prove a cycle.
+    """
+    counts: dict[int, Mapping[str, int]] = {me: mine.counts}
+    grew = True
+    while grew:
+        grew = False
+        for number, wait in sorted(waits.items()):
+            if number in counts or not wait.get("single"):
+                continue
+            group, index, members = str(wait.get("group")), int(wait.get("index") or 0), wait.get("processes") or []
+            if any(other in members and int(counts[other].get(group, 0)) < index for other in counts):
+                counts[number] = wait.get("counts") or {}
+                grew = True
+    closes = any(
+        number != me and number in mine.processes and int(counts[number].get(mine.group, 0)) < mine.index
+        for number in counts
+    )
+    return sorted(counts) if closes else []

@@ -1,0 +1,116 @@
+"""Queries to other processes: their last calls, the record behind a digest, their current position."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.agreement.history import History, read_history
+from spmdlint.runtime_checks.recording.reading import read, read_programs
+from spmdlint.runtime_checks.recording.replay import Replay, unpack
+from spmdlint.runtime_checks.records import Answer
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.background.member import Background
+    from spmdlint.runtime_checks.session import Session
+
+ANSWERS_WITHIN = 2.5  # seconds for all answers
+
+
+class Asking:
+    """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
+
+    def __init__(self, session: Session, background: Background) -> None:
+        self._session = session
+        self._background = background
+        self._number = 0
+        self._programs: dict[tuple[int, str], dict[str, Any]] = {}
+
+    def ask(self, processes: Iterable[int], question: Mapping[str, Any]) -> dict[int, Answer]:
+        """Ask several processes a question; returns the answers that came in time."""
+        exchange = self._session.exchange
+        self._number += 1
+        waiting = set(processes)
+        for process in sorted(waiting):
+            exchange.put_question(process, {**question, "number": self._number})
+            exchange.wake(process)
+        answers: dict[int, Answer] = {}
+        limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
+        while waiting and time.monotonic() < limit:
+            for process in sorted(waiting):
+                answer = exchange.answer(process)
+                if answer is not None and answer.get("number") == self._number:
+                    answers[process] = answer
+                    waiting.discard(process)
+            if waiting:
+                time.sleep(pause)
+                pause = min(0.1, pause * 1.5)
+        return answers
+
+    def histories(self, processes: Iterable[int], many: int) -> dict[int, History]:
+        """The last calls of these processes, as far as they are available."""
+        found: dict[int, History] = {}
+        living = []
+        for process in processes:
+            if process == self._session.me:
+                found[process] = self._read(self._background.history(many))
+            elif (dead := self._dead(process)) is not None:
+                found[process] = dead
+            else:
+                living.append(process)
+        for process, answer in self.ask(living, {"history": many}).items():
+            told = answer.get("history")
+            if isinstance(told, dict):
+                found[process] = self._read(told, process)
+        return found
+
+    def _read(self, told: Mapping[str, Any], process: int | None = None) -> History:
+        table = [dict(one) for one in told.get("table") or []]
+        groups = {str(key): (int(count), int(prefix)) for key, (count, prefix) in dict(told["groups"]).items()}
+        members = {str(key): tuple(one) for key, one in dict(told["members"]).items()}
+        calls = [table[place] for place in unpack(str(told.get("calls") or "")) if place < len(table)]
+        history = read_history(str(told.get("state")), Replay(members, groups).back(calls), told.get("end"))
+        history.counts.update({key: count for key, (count, _) in groups.items()})
+        history.members.update(members)
+        history.quiet = told.get("quiet") or {}
+        for one in table:
+            if process is not None and "defined_at" in one:
+                brief = {"function": one["function"], "defined_at": one["defined_at"]}
+                self._programs.setdefault((process, str(one["digest"])), brief)
+        return history
+
+    def _dead(self, process: int) -> History | None:
+        """The recording of a process that died before it could publish."""
+        session = self._session
+        if session.folder is None or session.options.run_folder is None or session.folder.gone(process) is None:
+            return None
+        ended = session.ended(process) or {"state": "died"}
+        rows = read(session.options.run_folder / f"{process}.ledger")
+        return read_history(str(ended["state"]), rows, ended)
+
+    def texts(self, process: int, digest: str) -> dict[str, Any]:
+        """The lowered module of a living process's program, packed."""
+        session = self._session
+        if process == session.me:
+            return dict(self._background.texts(digest))
+        if session.folder is not None and session.folder.gone(process) is not None:
+            return {}
+        return dict(self.ask([process], {"texts": digest}).get(process, {}).get("texts") or {})
+
+    def program(self, process: int, digest: str) -> dict[str, Any]:
+        """The record behind a process's digest, as far as it is available."""
+        session = self._session
+        own = self._background.explained(digest)
+        if own or process == session.me:
+            return own  # equal digests have equal decisive fields
+        key = (process, digest)
+        known = self._programs.get(key, {})
+        if "module" in known:
+            return known
+        if session.folder is not None and session.folder.gone(process) is not None and session.options.run_folder:
+            found = read_programs(session.options.run_folder / f"{process}.ledger").get(digest, {})
+        else:
+            found = dict(self.ask([process], {"program": digest}).get(process, {}).get("program") or {})
+        self._programs[key] = {**known, **found}
+        return self._programs[key]

@@ -1,0 +1,75 @@
+"""After a divergence that was only reported: a job that can no longer go on ends.
+
+A process whose program has ended would stand in JAX's shutdown barrier for 300 s and then abort, because another waits
+for it in a parallel call that never completes. If no other process moves any more, all end with one status.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.ending.closing import is_elastic
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.listener import wake_many
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+STANDS = 20.0  # seconds at one line, with one stack and one number of calls, of all processes that still run
+BETWEEN = 2.0
+LONGEST = 300.0  # as long as JAX's shutdown barrier holds a process
+ASKED = 64  # processes
+
+
+def end_if_stuck(session: Session, state: Mapping[str, Any]) -> None:
+    """Wait while the processes that still run move; ends all if they do not. ``state`` is how this process ended."""
+    exchange, began = session.exchange, time.monotonic()
+    exchange.put_state(dict(state))
+    stands: dict[int, Any] = {}
+    since = began
+    while time.monotonic() - began < LONGEST:
+        if exchange.is_ending():
+            session.ending.leave()
+        running = [p for p in range(session.count) if p != session.me and exchange.state(p) is None][:ASKED]
+        if not running:
+            _end_if_died(session)
+            return
+        now = {process: _place(session.whereabouts(process)) for process in running}
+        if None in now.values():
+            return  # it is not known what they do
+        if now != stands:
+            stands, since = now, time.monotonic()
+        elif time.monotonic() - since > STANDS:
+            _end(session, running)
+        time.sleep(BETWEEN)
+
+
+def _place(where: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    if where is None:
+        return None
+    return tuple(where.get("stack") or ()), tuple(sorted((where.get("counts") or {}).items()))
+
+
+def _end_if_died(session: Session) -> None:
+    """All have ended; JAX's shutdown barrier would still wait for one that its backend has aborted."""
+    states = session.exchange.states()
+    died = [process for process, told in states.items() if told.get("state") == "died" and process != session.me]
+    if died and not is_elastic():
+        ended = "did not end by itself" if len(died) == 1 else "did not end by themselves"
+        why = f"{name_processes(died)} {ended}, so that JAX's shutdown barrier cannot complete"
+        write_error(f"spmdlint: {why}: process {session.me} ends with status {session.options.exit_status}.\n")
+        session.ending.leave()
+
+
+def _end(session: Session, running: list[int]) -> None:
+    verb = "waits" if len(running) == 1 else "wait"
+    write_error(
+        f"spmdlint: process {session.me} has ended, and {name_processes(running)} {verb} for a parallel call that "
+        f"cannot complete, at one line for {STANDS:.0f} s: the job ends with status {session.options.exit_status}.\n"
+    )
+    session.exchange.put_ending()
+    wake_many(session.exchange, running, {})
+    session.ending.leave()
