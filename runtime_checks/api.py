@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
+from spmdlint.runtime_checks.records import HealthNumbers
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
@@ -42,7 +43,7 @@ class Status:
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    health: dict[str, Any] = field(default_factory=dict)
+    health: HealthNumbers = field(default_factory=lambda: HealthNumbers())
 
     def as_json(self) -> str:
         """The status as one line of JSON, for a log or a monitor."""

@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.options import Options, launched_process
-from spmdlint.runtime_checks.records import UnknownRecordError
+from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
@@ -236,7 +236,7 @@ class Hook:
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
             self._outcome = Outcome(state, raising_site(trace), self._words(error))
             if self.session is None and self._folder is not None and self._process is not None:
-                told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
+                told: State = {**State(state=state, detail=self._outcome.detail), **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
 
     def _close(self) -> None:

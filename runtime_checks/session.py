@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import QuietRecord, UnknownRecordError, Where
+from spmdlint.runtime_checks.records import Place, QuietRecord, State, Subtree, UnknownRecordError, Where
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, racing_threads, undecided
@@ -260,7 +260,7 @@ class Session:
         self.active = False
         raise StoodDownError
 
-    def await_verdict(self) -> dict[str, Any] | None:
+    def await_verdict(self) -> Subtree | None:
         """For processes that wait for another to declare: None so far (:meth:`heed_verdict` does not return)."""
         time.sleep(0.05)
         return None
@@ -269,23 +269,24 @@ class Session:
         """Whether the launcher forwards an interrupt, which reaches processes at different times."""
         return self.folder is not None and self.folder.marked("interrupted")
 
-    def ended(self, process: int) -> dict[str, Any] | None:
+    def ended(self, process: int) -> State | None:
         """How another process ended: its state and counts, or None while it runs."""
         told = self.exchange.state(process)
         if told is not None:
-            return {**told, "counts": dict(told.get("counts") or {})}
+            return {**told, "counts": told.get("counts") or {}}
         status = self.folder.gone(process) if self.folder else None
         if status is None:
             return None
         told = self.exchange.state(process)  # it may have published, and then ended, between the two looks
         if told is not None:
-            return {**told, "counts": dict(told.get("counts") or {})}
-        heard = self.lockstep.last_heard(process)
+            return {**told, "counts": told.get("counts") or {}}
+        heard: Place = self.lockstep.last_heard(process)
         detail = f"killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
-        return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
+        state = "finished" if status == 0 else "died"
+        return {**State(), **heard, "state": state, "detail": detail, "counts": counts}
 
-    def ended_among(self, processes: Iterable[int]) -> dict[int, dict[str, Any]]:
+    def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
         told = self.exchange.states() if self.exchange.store.lists else None
         folder, found = self.folder, {}
@@ -296,7 +297,7 @@ class Session:
                 found[process] = state
         return found
 
-    def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
+    def ended_report(self, process: int, state: State) -> ProcessReport:
         """An ended process, for a report."""
         one = reported(state, ended_word(state))
         one.detail = state.get("detail")
@@ -318,7 +319,9 @@ class Session:
         if message is not None:
             return reported(message, "waiting")
         answer = self.ask_stack(process)
-        one = reported({**self.lockstep.last_heard(process), **(answer or {})}, "late" if answer else "unknown")
+        heard: Place = self.lockstep.last_heard(process)
+        seen: Place = answer or Place()
+        one = reported({**heard, **seen}, "late" if answer else "unknown")
         if answer is not None:
             one.index = answer.get("counts", {}).get(group.key, 0)
             one.stack = answer.get("stack")
@@ -338,7 +341,7 @@ class Session:
         if recent:
             self.exchange.put_quiet(recent)
 
-    def recent(self, entry: Entry) -> list[dict[str, Any]]:
+    def recent(self, entry: Entry) -> list[Place]:
         """The last calls of the entry's group, oldest first."""
         group = self.ledger.group(entry.program.processes)
         if self.background is not None:
@@ -377,7 +380,7 @@ class Session:
         told = {"spmdlint": "health", "process": self.me, "mode": self.options.mode, "watching": self.active}
         return json.dumps({**told, **self.health.numbers()}) + "\n"
 
-    def where(self) -> dict[str, Any]:
+    def where(self) -> Where:
         """Where this process is now, for others to read."""
         stack, site = main_stack()
         last = self.ledger.last
@@ -396,13 +399,13 @@ class Session:
             "uncounted": self.quiet.places(self.ledger.groups()),
         }
 
-    def record_end(self, state: Mapping[str, Any]) -> None:
+    def record_end(self, state: State) -> None:
         """Write how this process ended to its recording, if all its calls are there."""
         journal = self._record if self.background is None else self.background.journal
         if journal is not None and self.active and self.ending.verdict is None:
             journal.end(state)
 
-    def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
+    def end_state(self, state: str, site: Site | None, detail: str | None) -> State:
         """How this process ended, for others and for the launcher."""
         last = self.ledger.last
         place = site or (last.site if last else None)
@@ -410,7 +413,7 @@ class Session:
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
-            "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
+            "finals": {group.key: (group.count, f"{group.prefix:x}") for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
             "off": sorted(name for name, words in self.layers.items() if words != "on"),

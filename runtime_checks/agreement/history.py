@@ -5,14 +5,14 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
-from spmdlint.runtime_checks.records import QuietRecord
+from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
@@ -24,31 +24,8 @@ from spmdlint.runtime_checks.reporting.sentences import (
 )
 
 ENDED = ("finished", "raised", "died")
-Programs = Callable[[int, str], Mapping[str, Any]]
-Texts = Callable[[int, str], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One call: ``prefix`` is a digest of all calls of the group up to it, ``others`` the counts of other groups."""
-
-    index: int
-    prefix: str
-    digest: str
-    function: str | None
-    filename: str | None
-    line: int | None
-    others: Mapping[str, int]
-    callers: tuple[str, ...] = ()
-
-    def report(self, state: str) -> ProcessReport:
-        """The call, for a report."""
-        return reported(self.place(), state)
-
-    def place(self) -> dict[str, Any]:
-        """The call and its lines, as reports name them."""
-        place = {"function": self.function, "filename": self.filename, "line": self.line}
-        return {"index": self.index, **place, "callers": list(self.callers)}
+Programs = Callable[[int, str], ProgramRecord]
+Texts = Callable[[int, str], Mapping[str, str]]
 
 
 @dataclass(slots=True)
@@ -62,35 +39,23 @@ class History:
     counts: dict[str, int] = field(default_factory=dict)
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
     rows: dict[str, dict[int, Row]] = field(default_factory=dict)
-    end: Mapping[str, Any] = field(default_factory=dict)
-    last: tuple[str, int] | None = None
+    end: State = field(default_factory=lambda: State())
+    last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
-    def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
+    def add(self, row: Row) -> None:
         """Add a call; later calls of a group have higher numbers."""
-        self.members[group] = members
-        self.rows.setdefault(group, {})[row.index] = row
-        self.counts[group] = max(self.counts.get(group, 0), row.index)
-        self.last = (group, row.index)
+        self.members[row.group] = row.members
+        self.rows.setdefault(row.group, {})[row.index] = row
+        self.counts[row.group] = max(self.counts.get(row.group, 0), row.index)
+        self.last = row
 
 
-def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
-    """A call in the form in which it is published and recorded."""
-    place = [row.function, row.filename, row.line]
-    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others), list(row.callers)]
-
-
-def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
-    """A history from rows in the order of the calls; malformed rows are skipped."""
-    history = History(state=state, end=end or {})
-    for data in rows:
-        try:
-            group, members, index, prefix, digest, function, filename, line, others, callers = data
-            through = tuple(str(one) for one in callers)
-            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others), through)
-            history.add(str(group), tuple(int(one) for one in members), row)
-        except (TypeError, ValueError):
-            continue
+def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+    """A history from rows in the order of the calls."""
+    history = History(state=state, end=State() if end is None else end)
+    for row in rows:
+        history.add(row)
     return history
 
 
@@ -121,7 +86,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 continue  # an unknown field on one side agrees with anything
             processes = {}
             for process, row in there.items():
-                processes[process] = row.report("calling")
+                processes[process] = reported(row.place(), "calling")
                 processes[process].arguments = records[process].get("arguments")
                 processes[process].static = records[process].get("static") or None
                 processes[process].recent = _recent(rows[process], first)
@@ -147,11 +112,11 @@ def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
     return list(digests.values())[:2]
 
 
-def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
+def _record(programs: Programs, process: int, row: Row) -> Side:
     """The record of a call; for a process that can no longer answer, the function's name."""
-    found = dict(programs(process, row.digest)) or {"function": row.function}
-    place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
-    return {**found, **place, "digest": row.digest}
+    found = programs(process, row.digest) or ProgramRecord(function=row.function)
+    place: Place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
+    return {**Side(digest=row.digest), **found, **place}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
@@ -172,22 +137,21 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of these groups in a different order."""
-    ends = {}
-    for process, history in histories.items():
-        if history.last is not None:
-            ends[process] = (history.last[0], history.rows[history.last[0]][history.last[1]])
-    for one, (first, row) in sorted(ends.items()):
-        for other, (second, its) in sorted(ends.items()):
+    ends = {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
+    for one, row in ends.items():
+        for other, its in ends.items():
+            first, second = row.group, its.group
             if one >= other or first == second:
                 continue
             mine, theirs = histories[one], histories[other]
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
-                processes = {one: row.report("waiting"), other: its.report("waiting")}
+                processes = {one: reported(row.place(), "waiting"), other: reported(its.place(), "waiting")}
                 told = "; ".join(
-                    f"process {number} is in call {place.index} of {name_processes(histories[number].members[group])} "
-                    f"({place.function}, {place.filename}:{place.line})"
-                    for number, group, place in ((one, first, row), (other, second, its))
+                    f"process {number} is in call {call.index} of "
+                    f"{name_processes(histories[number].members[call.group])} "
+                    f"({call.function}, {call.filename}:{call.line})"
+                    for number, call in ((one, row), (other, its))
                 )
                 message = f"the processes wait for each other in a cycle: {told}."
                 return diverged("sequence", message, row.index, processes)
@@ -206,15 +170,18 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         for process, history in inside.items():
             row = history.rows.get(key, {}).get(made + 1)
             if row is not None:
-                processes[process] = row.report("calling")
+                processes[process] = reported(row.place(), "calling")
                 processes[process].recent = _recent(history.rows[key], made + 1)
             else:
                 processes[process] = ended_report(history, key)
         ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
         calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
-        where = f", {call_words(through_helper(asdict(calling)))}" if calling is not None else ""
+        where = ""
+        if calling is not None:
+            place = calling.told()
+            where = f", {call_words(place, through_helper(place))}"
         others = f"{name_processes(ahead)} made call {made + 1}{where}"
-        message = missing({first: asdict(processes[first])}, made, group, others)
+        message = missing({first: processes[first].told()}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
         quiet = _quiet(inside, key)
         if not any(quiet.values()):
@@ -238,5 +205,5 @@ def ended_report(history: History, group: str) -> ProcessReport:
     return one
 
 
-def _recent(rows: Mapping[int, Row], upto: int) -> list[dict[str, Any]]:
+def _recent(rows: Mapping[int, Row], upto: int) -> list[Place]:
     return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]

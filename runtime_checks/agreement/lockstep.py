@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import Difference, compare
@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
-from spmdlint.runtime_checks.records import Message, ProgramRecord
+from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, Subtree, known_side
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -51,8 +51,10 @@ class Lockstep:
         digest = call.program.digest
         waiting = Waiting(self._session, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
-        source = {} if call.source is None else {"source": call.source}
-        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags, **source})
+        message: Message = {**Message(digest=digest, tags=call.tags), **entry.brief()}
+        if call.source is not None:
+            message["source"] = call.source
+        exchange.say(group.key, entry.index, message)
         if len(group.processes) > self._session.options.tree_above:
             self._along_tree(group, entry, call, waiting)
         else:
@@ -72,7 +74,7 @@ class Lockstep:
             self._heard[process] = messages[process] = message
             self._compare_setup(process)
             if message.get("digest") != digest:
-                records = {me: call.program.decisive(), process: self._record(message)}
+                records = {me: known_side(call.program.decisive()), process: known_side(self._record(message))}
                 if compare(records) is not None:
                     self._diverge(group, entry, call, messages)
         for process, message in messages.items():
@@ -93,7 +95,7 @@ class Lockstep:
             self._compare_setup(child)
             same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
             if word.get("digest") != digest:
-                records = {me: call.program.decisive(), child: self._record(word)}
+                records = {me: known_side(call.program.decisive()), child: known_side(self._record(word))}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
             sources += int(word.get("sources", 0))
@@ -102,7 +104,9 @@ class Lockstep:
             same = same and (call.source is None or sources == 1)
             exchange.down(group.key, entry.index, root, {"same": same})
         else:
-            told = {"same": same, "digest": digest, "tags": tags, **({"sources": sources} if sources else {})}
+            told: Subtree = {"same": same, "digest": digest, "tags": tags}
+            if sources:
+                told["sources"] = sources
             exchange.up(group.key, entry.index, me, told)
             same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
         if not same:
@@ -141,12 +145,13 @@ class Lockstep:
         if report is not None:
             self._session.declare(report)
 
-    def _record(self, message: Mapping[str, Any]) -> ProgramRecord:
+    def _record(self, message: Message | Subtree) -> ProgramRecord:
         return self._session.exchange.program(str(message.get("digest")))
 
-    def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
+    def _details(self, entry: Entry, call: Call) -> Details:
         """Everything that explains this process's side of a difference."""
         return {
+            **Details(),
             **entry.placed(),
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
@@ -161,7 +166,7 @@ class Lockstep:
         mine = self._details(entry, call)
         session.put_quiet()
         session.exchange.put_details(group.key, entry.index, mine)
-        details: dict[int, Mapping[str, Any]] = {session.me: mine}
+        details: dict[int, Details] = {session.me: mine}
         limit = time.monotonic() + DETAILS_WITHIN
         waits = [process for process in group.processes if process != session.me]
         while waits and time.monotonic() < limit:
@@ -184,20 +189,20 @@ class Lockstep:
         entry: Entry,
         call: Call,
         messages: Mapping[int, Message],
-        details: Mapping[int, Mapping[str, Any]],
+        details: Mapping[int, Details],
     ) -> Report:
         session = self._session
         # The program's record decides; the details of a call only explain.
-        records = {session.me: {**details[session.me], **call.program.decisive()}}
+        records = {session.me: known_side(call.program.decisive(), details[session.me])}
         for process, message in messages.items():
-            records[process] = {**message, **details.get(process, {}), **self._record(message)}
+            records[process] = known_side(self._record(message), details.get(process, Details()), message)
         difference = compare(records) or self._source_difference(call, messages)
         difference = difference or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
             if process in records:
-                told: Mapping[str, Any] = details.get(process) or messages.get(process, {})
-                one = reported(told, "calling")
+                told = details.get(process, Details())
+                one = reported(told or messages.get(process, Message()), "calling")
                 one.arguments = told.get("arguments")
                 one.static = told.get("static") or None
                 one.recent = told.get("recent") or []
@@ -232,7 +237,7 @@ class Lockstep:
         return Difference("arguments", "source", f" in its sources: {words}")
 
     def _origin_difference(
-        self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Mapping[str, Any]]
+        self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Details]
     ) -> Difference:
         me = self._session.me
         for process, message in sorted(messages.items()):

@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
 
-from spmdlint.runtime_checks.agreement.history import History, Row, judge, read_history
+from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_end, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
+from spmdlint.runtime_checks.records import ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
 
@@ -30,15 +31,15 @@ class Recorded:
     ``ends`` is how the programs ended, if that is recorded.
     """
 
-    rows: Mapping[int, list[list[Any]]]
-    programs: Mapping[int, Mapping[str, Mapping[str, Any]]]
+    rows: Mapping[int, list[Row]]
+    programs: Mapping[int, Mapping[str, ProgramRecord]]
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
     others: Sequence[int] = ()
-    ends: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    ends: Mapping[int, State] = field(default_factory=dict)
 
     def histories(self) -> dict[int, History]:
         """The histories for the verdict; one without an end may have been killed before its next call."""
-        ends = {process: self.ends.get(process, {}) for process in self.rows}
+        ends = {process: self.ends.get(process, State()) for process in self.rows}
         return {
             process: read_history(ends[process].get("state") or "running", found, ends[process])
             for process, found in self.rows.items()
@@ -102,7 +103,7 @@ def compare(recorded: Recorded) -> Comparison:
     """Compare the processes."""
     histories = recorded.histories()
     programs = recorded.programs
-    found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, {})))
+    found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord())))
     members = {key: group for history in histories.values() for key, group in history.members.items()}
     for key, group in sorted(members.items(), key=lambda item: item[1]):
         inside = {process: histories[process] for process in group if process in histories}
@@ -153,7 +154,7 @@ def _compare_places(
     group: tuple[int, ...],
     inside: Mapping[int, History],
     found: Comparison,
-    programs: Mapping[int, Mapping[str, Mapping[str, Any]]],
+    programs: Mapping[int, Mapping[str, ProgramRecord]],
 ) -> None:
     """Note the first call of which the recordings prove no difference, and which may differ all the same."""
     first: dict[int, dict[int, Row]] = {}
@@ -162,14 +163,14 @@ def _compare_places(
             first.setdefault(index, {})[process] = row
     for index, there in sorted(first.items()):
         places = {
-            process: {"at": f"{PurePath(row.filename).name}:{row.line}"}
+            process: f"{PurePath(row.filename).name}:{row.line}"
             for process, row in there.items()
             if row.filename and row.line
         }
         named = f"Call {index} of {name_processes(group)}"
-        if len({place["at"] for place in places.values()}) > 1:
+        if len(set(places.values())) > 1:
             found.open.append(
-                f"{named} is made from different lines: {sides(places, lambda place: str(place['at']))}. What is "
+                f"{named} is made from different lines: {sides(places)}. What is "
                 "recorded of it is the same; where its arguments come from is not compared after a job."
             )
             return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.calls.frames import owner_of
+from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
@@ -52,7 +53,7 @@ def devices_are_up() -> bool:
     return bool(check is not None and check())
 
 
-def record() -> dict[str, Any]:
+def record() -> PreflightRecord:
     """The record of this process; call it only when its devices are up."""
     import jax
     import jaxlib
@@ -106,21 +107,21 @@ def _sources() -> dict[str, str]:
     return found
 
 
-def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def difference(mine: PreflightRecord, theirs: PreflightRecord) -> tuple[str, str, str] | None:
     """A difference between two records that changes programs: in words, with both sides."""
     for name, words in FIELDS.items():
-        if name in mine and name in theirs and mine[name] != theirs[name]:
-            return words, _side(mine[name]), _side(theirs[name])
+        if name in mine and name in theirs and mine.get(name) != theirs.get(name):
+            return words, _side(mine.get(name)), _side(theirs.get(name))
     return None
 
 
-def different_sources(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def different_sources(mine: PreflightRecord, theirs: PreflightRecord) -> list[str]:
     """The source files that both have loaded and that differ."""
     left, right = dict(mine.get("sources") or {}), dict(theirs.get("sources") or {})
     return sorted(path for path in left.keys() & right.keys() if left[path] != right[path])
 
 
-def _side(value: Any) -> str:
+def _side(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
@@ -131,7 +132,7 @@ class Setup:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._mine: dict[str, Any] | None = None
+        self._mine: PreflightRecord | None = None
         self._compared = {session.me}
         self._lock = BoundedLock(BLOCKED_AFTER)
 

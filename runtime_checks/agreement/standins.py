@@ -7,11 +7,10 @@ still reach the call that the others wait in. It explains a difference that is p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
-from spmdlint.runtime_checks.records import QuietRecord
+from spmdlint.runtime_checks.records import Place, QuietRecord, Side
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, callers_of, differs, name_processes, place
 
@@ -19,12 +18,12 @@ NOTHING_TO_EXCHANGE = "as a program without a collective between processes, whic
 REASONED = ("raised", "died")  # ends whose reason is known
 RUNNING = ("late", "waiting", "unknown")
 
-Calls = Mapping[int, Mapping[str, Any]]
+Calls = Mapping[int, Side]
 Quiet = Mapping[int, Sequence[QuietRecord]]
 
 
 def explained(
-    report: Report, group: Sequence[int], calls: Calls, quiet: Quiet, texts: Callable[[int, str], Mapping[str, Any]]
+    report: Report, group: Sequence[int], calls: Calls, quiet: Quiet, texts: Callable[[int, str], Mapping[str, str]]
 ) -> Report:
     """The report of a proven difference, retold where a process ran the call without a collective; or with remarks.
 
@@ -43,7 +42,7 @@ def explained(
             if process not in makers
             and (stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, _state(report, process)))
         }
-        records = {**{number: calls[number] for number in makers}, **found}
+        records: dict[int, Side] = {**{number: calls[number] for number in makers}, **found}
         difference = compare(records) if found else None
         if difference is not None:
             words = difference.words
@@ -64,7 +63,7 @@ def explained(
     return report
 
 
-def late_words(call: Mapping[str, Any], mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int) -> str:
+def late_words(call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int) -> str:
     """The words on a process that is late for a call which it ran without a collective; "" if it did not."""
     one = _stand_in(call, mine, theirs, index, "late")
     if one is None:
@@ -77,7 +76,7 @@ def late_words(call: Mapping[str, Any], mine: Sequence[QuietRecord], theirs: Seq
 
 def _sides(calls: Calls) -> Iterator[list[int]]:
     """The processes by the function that they call."""
-    sides: dict[tuple[Any, Any], list[int]] = {}
+    sides: dict[tuple[str | None, str | None], list[int]] = {}
     for number, call in sorted(calls.items()):
         sides.setdefault((call.get("function"), call.get("defined_at")), []).append(number)
     yield from sides.values()
@@ -89,7 +88,7 @@ def _state(report: Report, process: int) -> str:
 
 
 def _stand_in(
-    call: Mapping[str, Any], mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
+    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
 ) -> QuietRecord | None:
     """The call of another process that was made instead of this one, if any: from the same line, at the same point."""
     here = [one for one in _unmatched(mine, theirs, index) if _at_one_place(call, one)]
@@ -114,17 +113,17 @@ def _made_too(own: QuietRecord, one: QuietRecord) -> bool:
     return seen_once or (own.get("after") == one.get("after") and own.get("times", 0) >= one.get("times", 0))
 
 
-def _at_one_place(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def _at_one_place(first: Place, second: Place) -> bool:
     through = [callers_of(first), callers_of(second)]
     return bool(place(first)) and place(first) == place(second) and (None in through or through[0] == through[1])
 
 
-def _one_function(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def _one_function(first: Place, second: Place) -> bool:
     defined = {first.get("defined_at"), second.get("defined_at")} - {None}
     return first.get("function") == second.get("function") and len(defined) < 2
 
 
-def _could_be(call: Mapping[str, Any], other: QuietRecord) -> bool:
+def _could_be(call: Side, other: QuietRecord) -> bool:
     """Whether a call from another line could be this one: of the function, with arguments of the same shapes."""
     forms = [
         None if given is None else [(one.get("shape"), one.get("dtype")) for one in given]
@@ -133,9 +132,10 @@ def _could_be(call: Mapping[str, Any], other: QuietRecord) -> bool:
     return _one_function(call, other) and (None in forms or forms[0] == forms[1])
 
 
-def _placed(record: Mapping[str, Any], index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
+def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
     state = before.state if before is not None and not stands_in else "calling"
-    one = reported({**record, "index": index}, state)
+    one = reported(record, state)
+    one.index = index
     one.arguments, one.static = record.get("arguments"), dict(record.get("static") or {}) or None
     one.recent = before.recent if before is not None else []
     one.stack = before.stack if before is not None and not stands_in else None
@@ -148,7 +148,7 @@ def _then(before: ProcessReport | None) -> str:
     """What a process did after a call that is not counted."""
     if before is None:
         return ""
-    at = {"filename": before.filename, "line": before.line}
+    at: Place = {"filename": before.filename, "line": before.line}
     if before.state == "calling":
         return f"; then it calls {call_words({'function': before.function, **at})}"
     if before.state == "raised":

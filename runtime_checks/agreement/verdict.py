@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from spmdlint.runtime_checks.reporting.report import Kind
+from spmdlint.runtime_checks.records import Argument, Kind, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
+
+Sides = Mapping[int, Side]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Difference:
     words: str
 
 
-def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
+def compare(records: Sides) -> Difference | None:
     """The difference between the records of processes at one position, the most informative first.
 
     A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
@@ -49,7 +50,7 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
         if found is not None:
             return found
     if _differs(records, "devices"):
-        if len({frozenset(record["devices"]) for record in records.values() if record.get("devices")}) > 1:
+        if len({frozenset(devices) for record in records.values() if (devices := record.get("devices"))}) > 1:
             told = sides(records, lambda r: f"on the devices {r.get('devices')}")
             return Difference("sequence", "function", f": {calls(records)} ({told})")
         return Difference(
@@ -59,30 +60,34 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     return Difference("program", "module", f" in its lowered program{agree}")
 
 
-def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
+def _decided(records: Sides) -> bool:
     fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
     return any(_differs(records, name) for name in fields)
 
 
-def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
-    known = [record.get(name) for record in records.values() if record.get(name) is not None]
+def _differs(records: Sides, name: str) -> bool:
+    return _unequal(record.get(name) for record in records.values())
+
+
+def _unequal(values: Iterable[object]) -> bool:
+    """Whether some of the values that are known are not the same."""
+    known = [value for value in values if value is not None]
     return any(value != known[0] for value in known[1:])
 
 
-def _places_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
+def _places_differ(records: Sides) -> bool:
     """Whether the calls come from different lines of the program, be it through one line of a helper."""
-    known = {n: {"at": place(record) or None, "through": callers_of(record)} for n, record in records.items()}
-    return _differs(known, "at") or _differs(known, "through")
+    return _unequal(place(one) or None for one in records.values()) or _unequal(map(callers_of, records.values()))
 
 
-def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:
+def _same_arguments(records: Sides) -> bool:
     """Whether the arguments look alike on all processes that know them, whichever call they come from."""
-    known = [record["arguments"] for record in records.values() if record.get("arguments") is not None]
+    known = [given for record in records.values() if (given := record.get("arguments")) is not None]
     forms = [[{**each, "origin": None} for each in given] for given in known]
     return all(form == forms[0] for form in forms)
 
 
-def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
+def _keys(records: Sides) -> str:
     """The first argument that differs on some process: its path, and which output of which call it is."""
     known = {number: record.get("arguments") or () for number, record in records.items()}
     columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
@@ -94,64 +99,61 @@ def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
     )
 
 
-def _named(argument: Mapping[str, Any]) -> str:
+def _named(argument: Argument) -> str:
     origin = argument.get("origin")
     return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
 
 
-def _are_lambdas(records: Mapping[int, Mapping[str, Any]]) -> bool:
+def _are_lambdas(records: Sides) -> bool:
     return all(record.get("function") == "<lambda>" for record in records.values())
 
 
-def _environments(records: Mapping[int, Mapping[str, Any]]) -> str:
+def _environments(records: Sides) -> str:
     names = sorted({name for record in records.values() for name in record.get("environment") or {}})
     told = []
     for name in names:
         values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
         if len(set(values.values())) > 1:
-            told.append(f"{name} ({sides({n: {'v': v} for n, v in values.items()}, lambda r: str(r['v']))})")
+            told.append(f"{name} ({sides(values)})")
     return ", ".join(told)
 
 
-def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
-    known = {number: record["static"] for number, record in records.items() if record.get("static")}
+def _static_difference(records: Sides) -> Difference | None:
+    known = {number: static for number, record in records.items() if (static := record.get("static"))}
     for name in sorted({name for static in known.values() for name in static}):
-        values = {number: {"v": static.get(name)} for number, static in known.items()}
-        if len({value["v"] for value in values.values()}) > 1:
-            told = sides(values, lambda r: str(r["v"]))
-            return Difference("arguments", "static", f" in the static argument {name}: {told}")
+        values = {number: static.get(name) for number, static in known.items()}
+        if len(set(values.values())) > 1:
+            return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
     return None
 
 
-def _value_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference:
+def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
-    name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+    name = next((name for record in records.values() if (name := record.get("name"))), "a value")
     leaves = [record.get("arguments") or [] for record in records.values()]
     paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
     if all(paths) and all(one == paths[0] for one in paths):
         for position, path in enumerate(paths[0]):
-            words = {n: {"v": known[position].get("value")} for n, known in zip(records, leaves, strict=True)}
-            if _differs(words, "v"):
-                return Difference("value", "value", f" in {name}, at {path}: " + sides(words, lambda r: str(r["v"])))
+            words = {n: known[position].get("value") for n, known in zip(records, leaves, strict=True)}
+            if _unequal(words.values()):
+                return Difference("value", "value", f" in {name}, at {path}: {sides(words)}")
     return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
 
 
-def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
-    known = {number: record["arguments"] for number, record in records.items() if record.get("arguments") is not None}
+def _argument_difference(records: Sides) -> Difference | None:
+    known = {number: given for number, record in records.items() if (given := record.get("arguments")) is not None}
     if len(known) < 2:
         return None
-    lengths = {number: {"v": len(arguments)} for number, arguments in known.items()}
-    if _differs(lengths, "v"):
-        told = sides(lengths, lambda r: str(r["v"]))
-        return Difference("arguments", "argument", f" in the number of its arguments: {told}")
+    lengths = {number: len(arguments) for number, arguments in known.items()}
+    if _unequal(lengths.values()):
+        return Difference("arguments", "argument", f" in the number of its arguments: {sides(lengths)}")
     for position in range(len(next(iter(known.values())))):
         at = {number: arguments[position] for number, arguments in known.items()}
         for name in ("shape", "dtype", "spec"):
-            values = {number: {"v": argument.get(name)} for number, argument in at.items()}
-            if _differs(values, "v"):
+            values = {number: argument.get(name) for number, argument in at.items()}
+            if _unequal(values.values()):
                 path = next(iter(at.values())).get("path")
-                told = sides(values, lambda r: str(r["v"]))
-                return Difference("arguments", "argument", f" in the {name} of {path}: {told}")
+                return Difference("arguments", "argument", f" in the {name} of {path}: {sides(values)}")
     return None
 
 
@@ -165,7 +167,7 @@ class Wait:
     counts: Mapping[str, int]
 
 
-def deadlocked(me: int, mine: Wait, waits: Mapping[int, Mapping[str, Any]]) -> list[int]:
+def deadlocked(me: int, mine: Wait, waits: Mapping[int, WaitRecord]) -> list[int]:
     """The processes of a wait-for cycle through ``me``, or [].
 
     ``waits`` holds the records that others published when they began to wait: the fields of :class:`Wait`, and

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.records import Where
+from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where, known_side
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, missing, name_processes, through_helper
@@ -49,7 +48,7 @@ class Waiting:
         session: Session,
         group: Group,
         entry: Entry,
-        explain: Callable[[], Mapping[str, Any]],
+        explain: Callable[[], Details],
         within: float | None = None,
     ) -> None:
         self._explain = explain
@@ -121,7 +120,7 @@ class Waiting:
         own.stack = way if len(way) > 1 else None
         return own
 
-    def _missing(self, short: dict[int, dict[str, Any]]) -> Report:
+    def _missing(self, short: dict[int, State]) -> Report:
         entry, session = self._entry, self._session
         processes = {process: session.ended_report(process, state) for process, state in short.items()}
         for process in self._group.processes:
@@ -130,12 +129,13 @@ class Waiting:
         processes[session.me] = self._own_report()
         first = min(short)
         made = short[first]["counts"].get(self._group.key, 0)
-        where = call_words(through_helper(entry.placed()))
-        told = {process: asdict(processes[process]) for process in short}
+        place = entry.placed()
+        where = call_words(place, through_helper(place))
+        told = {process: processes[process].told() for process in short}
         waits = f"process {session.me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
         report = diverged("missing", message, entry.index, processes, str(short[first]["state"]))
-        calls = {session.me: {**self._explain(), **entry.program.decisive()}}
+        calls = {session.me: known_side(entry.program.decisive(), self._explain())}
         quiet = session.quiet_of(self._group)
         return explained(report, self._group.processes, calls, quiet, lambda _process, _digest: {})
 
@@ -144,8 +144,8 @@ class Waiting:
         counts = session.ledger.counts()
         single = len({thread for one in session.ledger.groups() for thread in tuple(one.threads)}) == 1
         if not self._told_wait:
-            record = {"group": group.key, "processes": list(group.processes), "counts": counts, "single": single}
-            session.exchange.begin_wait({**record, **entry.placed()})
+            record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
+            session.exchange.begin_wait({**record, **entry.placed(), "single": single})
             self._told_wait = True
         if not single:
             return
@@ -173,7 +173,7 @@ class Waiting:
     def _ran_alone(self, answer: Where) -> str:
         """The words on a late process that ran this call without a collective, or ""."""
         session, entry, key = self._session, self._entry, self._group.key
-        call = {**entry.placed(), "defined_at": entry.program.defined_at}
+        call: Place = {**entry.placed(), "defined_at": entry.program.defined_at}
         mine = session.quiet.recent([self._group]).get(key, [])
         words = late_words(call, mine, answer.get("uncounted", {}).get(key, []), entry.index)
         return f"; it {words}" if words else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import History, read_history
 from spmdlint.runtime_checks.recording.reading import read, read_programs
 from spmdlint.runtime_checks.recording.replay import Replay, unpack
-from spmdlint.runtime_checks.records import Answer
+from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
@@ -25,9 +25,9 @@ class Asking:
         self._session = session
         self._background = background
         self._number = 0
-        self._programs: dict[tuple[int, str], dict[str, Any]] = {}
+        self._programs: dict[tuple[int, str], ProgramRecord] = {}
 
-    def ask(self, processes: Iterable[int], question: Mapping[str, Any]) -> dict[int, Answer]:
+    def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time."""
         exchange = self._session.exchange
         self._number += 1
@@ -61,23 +61,21 @@ class Asking:
                 living.append(process)
         for process, answer in self.ask(living, {"history": many}).items():
             told = answer.get("history")
-            if isinstance(told, dict):
+            if told is not None:
                 found[process] = self._read(told, process)
         return found
 
-    def _read(self, told: Mapping[str, Any], process: int | None = None) -> History:
-        table = [dict(one) for one in told.get("table") or []]
-        groups = {str(key): (int(count), int(prefix)) for key, (count, prefix) in dict(told["groups"]).items()}
-        members = {str(key): tuple(one) for key, one in dict(told["members"]).items()}
-        calls = [table[place] for place in unpack(str(told.get("calls") or "")) if place < len(table)]
-        history = read_history(str(told.get("state")), Replay(members, groups).back(calls), told.get("end"))
+    def _read(self, told: HistoryRecord, process: int | None = None) -> History:
+        table, groups = told["table"], told["groups"]
+        calls = [table[place] for place in unpack(told["calls"]) if place < len(table)]
+        history = read_history(told["state"], Replay(told["members"], groups).back(calls), told["end"])
         history.counts.update({key: count for key, (count, _) in groups.items()})
-        history.members.update(members)
-        history.quiet = told.get("quiet") or {}
+        history.members.update({key: tuple(members) for key, members in told["members"].items()})
+        history.quiet = told["quiet"]
         for one in table:
             if process is not None and "defined_at" in one:
-                brief = {"function": one["function"], "defined_at": one["defined_at"]}
-                self._programs.setdefault((process, str(one["digest"])), brief)
+                brief: ProgramRecord = {"function": one["function"], "defined_at": one["defined_at"]}
+                self._programs.setdefault((process, one["digest"]), brief)
         return history
 
     def _dead(self, process: int) -> History | None:
@@ -85,32 +83,33 @@ class Asking:
         session = self._session
         if session.folder is None or session.options.run_folder is None or session.folder.gone(process) is None:
             return None
-        ended = session.ended(process) or {"state": "died"}
+        ended = session.ended(process) or State(state="died")
         rows = read(session.options.run_folder / f"{process}.ledger")
         return read_history(str(ended["state"]), rows, ended)
 
-    def texts(self, process: int, digest: str) -> dict[str, Any]:
+    def texts(self, process: int, digest: str) -> dict[str, str]:
         """The lowered module of a living process's program, packed."""
         session = self._session
         if process == session.me:
-            return dict(self._background.texts(digest))
+            return self._background.texts(digest)
         if session.folder is not None and session.folder.gone(process) is not None:
             return {}
-        return dict(self.ask([process], {"texts": digest}).get(process, {}).get("texts") or {})
+        return self.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
 
-    def program(self, process: int, digest: str) -> dict[str, Any]:
+    def program(self, process: int, digest: str) -> ProgramRecord:
         """The record behind a process's digest, as far as it is available."""
         session = self._session
         own = self._background.explained(digest)
         if own or process == session.me:
             return own  # equal digests have equal decisive fields
         key = (process, digest)
-        known = self._programs.get(key, {})
+        known = self._programs.get(key, ProgramRecord())
         if "module" in known:
             return known
         if session.folder is not None and session.folder.gone(process) is not None and session.options.run_folder:
-            found = read_programs(session.options.run_folder / f"{process}.ledger").get(digest, {})
+            found = read_programs(session.options.run_folder / f"{process}.ledger").get(digest, ProgramRecord())
         else:
-            found = dict(self.ask([process], {"program": digest}).get(process, {}).get("program") or {})
+            answer = self.ask([process], {"program": digest}).get(process, Answer())
+            found = answer.get("program") or ProgramRecord()
         self._programs[key] = {**known, **found}
         return self._programs[key]

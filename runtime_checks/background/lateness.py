@@ -7,12 +7,13 @@ error of one process, at longer and longer intervals.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.records import Place, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
@@ -80,7 +81,7 @@ class Lateness:
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
-                where: Mapping[str, Any] = answers[process].get("where") or {}
+                where = answers[process].get("where") or Where()
             elif process == self._session.me:
                 where = self._session.where()
             else:
@@ -106,18 +107,16 @@ class Lateness:
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
-    def _ran_alone(self, group: Group, there: Sample, where: Mapping[str, Any]) -> str:
+    def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
         """The words on a late process that ran the call that others wait in without a collective, or ""."""
-        call = {"function": there.function, "filename": there.filename, "line": there.line}
+        call: Place = {"function": there.function, "filename": there.filename, "line": there.line}
         mine = self._session.quiet.recent([group]).get(group.key, [])
         return late_words(call, mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 
-def _counted(where: Mapping[str, Any], group: Group, sample: Sample) -> int:
+def _counted(where: Where, group: Group, sample: Sample) -> int:
     """The call count of a process that has answered: by now it may have made more calls than it had published."""
-    counts = where.get("counts")
-    told = counts.get(group.key) if isinstance(counts, Mapping) else None
-    return max(sample.count, told) if isinstance(told, int) else sample.count
+    return max(sample.count, (where.get("counts") or {}).get(group.key, 0))
 
 
 def _calls(number: int) -> str:

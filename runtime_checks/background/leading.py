@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
 from spmdlint.runtime_checks.background.absent import Absent
@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import WINDOW
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
@@ -184,12 +185,12 @@ class Leader:
             report = judge(histories, self.asking.program, self.asking.texts) or report
         return report
 
-    def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:
+    def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
-        finals: dict[str, set[tuple[Any, ...]]] = {}
+        finals: dict[str, set[tuple[int, str]]] = {}
         for told in ended.values():
-            for key, final in dict(told.get("finals") or {}).items():
-                finals.setdefault(key, set()).add(tuple(final))
+            for key, final in (told.get("finals") or {}).items():
+                finals.setdefault(key, set()).add(final)
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = {key for key, found in finals.items() if len(found) > 1}
@@ -201,8 +202,8 @@ class Leader:
             groups = self._session.ledger.groups()[:1]
         for group in groups:
             inside = [process for process in suspects if process in group.processes]
-            mine = tuple(dict(ended[self._session.me].get("finals") or {}).get(group.key) or ())
-            odd = [p for p in inside if tuple(dict(ended[p].get("finals") or {}).get(group.key) or ()) != mine]
+            last = {process: (told.get("finals") or {}).get(group.key) for process, told in ended.items()}
+            odd = [process for process in inside if last[process] != last[self._session.me]]
             samples = {process: Sample(0, 0) for process in inside}
             report = self.inquire(group, odd, samples)
             if report is not None:

@@ -11,19 +11,19 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal
 from spmdlint.runtime_checks.recording.replay import pack
+from spmdlint.runtime_checks.records import Answer, EventRecord, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
@@ -50,9 +50,9 @@ class Background:
         self.leader = Leader(session, self)
         self.cadence = Cadence(session.me, session.count)
         self.state = "running"
-        self.end: Mapping[str, Any] = {}
+        self.end = State()
         self.over = False
-        self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
         self._kept = 0  # arguments in the kept explanations
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published_at: float | None = None
@@ -89,11 +89,11 @@ class Background:
         self._explained[program.digest] = record
         if program.module is not None and inspect.ismethod(call.texts):
             self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
-        self._kept += len(record["arguments"])
+        self._kept += len(record["arguments"] or ())
         while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
             oldest, dropped = self._explained.popitem(last=False)
             self._modules.pop(oldest, None)
-            self._kept -= len(dropped["arguments"])
+            self._kept -= len(dropped["arguments"] or ())
         self.journal.explain(program, lambda: record)
 
     def compiles(self, what: str | None) -> None:
@@ -197,26 +197,27 @@ class Background:
         """Answer the questions of other processes."""
         exchange = self._session.exchange
         for asker, question in exchange.questions().items():
-            answer: dict[str, Any] = {"number": question.get("number")}
+            answer: Answer = {"number": question.get("number", 0)}
             if not self._session.active:
-                # Some of its calls may not have been seen: they prove nothing.
-                where = {"where": self._session.where()} if question.get("stack") else {}
-                exchange.put_answer(asker, {**answer, "aside": True, **where})
-                continue
-            if "history" in question:
-                self.journal.drain()
-                answer["history"] = self.history(int(question["history"]))
-            if "program" in question:
-                answer["program"] = self.explained(str(question["program"]))
-            if "texts" in question:
-                answer["texts"] = self.texts(str(question["texts"]))
+                answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
+            else:
+                self._tell_of_calls(question, answer)
             if question.get("stack"):
                 answer["where"] = self._session.where()
             exchange.put_answer(asker, answer)
 
-    def explained(self, digest: str) -> dict[str, Any]:
+    def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+        if "history" in question:
+            self.journal.drain()
+            answer["history"] = self.history(question["history"])
+        if "program" in question:
+            answer["program"] = self.explained(question["program"])
+        if "texts" in question:
+            answer["texts"] = self.texts(question["texts"])
+
+    def explained(self, digest: str) -> ProgramRecord:
         """The record behind a digest of this process."""
-        return self._explained.get(digest, {})
+        return self._explained.get(digest, ProgramRecord())
 
     def texts(self, digest: str) -> dict[str, str]:
         """The lowered module of a program of this process, packed."""
@@ -224,16 +225,16 @@ class Background:
         read = reference() if reference is not None else None
         return pack_texts(read()) if read is not None else self._session.quiet.texts(digest)
 
-    def history(self, many: int) -> dict[str, Any]:
+    def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""
         calls = list(self.journal.calls)[-many:]
         places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
         groups = self._session.ledger.groups()
         return {
             "state": self.state,
-            "end": dict(self.end),
+            "end": self.end,
             "members": {group.key: list(group.processes) for group in groups},
-            "groups": {group.key: [group.count, group.prefix] for group in groups},
+            "groups": {group.key: (group.count, group.prefix) for group in groups},
             "table": [_told(event) for event in places],
             "calls": pack([places[event] for event in calls]),
             "quiet": self._session.quiet.all(groups),
@@ -250,18 +251,20 @@ class Background:
 
     # Methods for the end.
 
-    def finish(self, state: str, end: Mapping[str, Any]) -> None:
+    def finish(self, state: str, end: State) -> None:
         """Publish that no more calls will come."""
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()
 
 
-def _told(event: Event) -> dict[str, Any]:
-    site: Site | None = event.site
-    place = site.place() if site is not None else {}
-    program = event.program
-    told = {"group": event.group.key, "digest": program.digest, "function": program.function, **place}
+def _told(event: Event) -> EventRecord:
+    site, program = event.site, event.program
+    told: EventRecord = {"group": event.group.key, "digest": program.digest, "function": program.function}
+    if site is not None:
+        told |= {"filename": site.filename, "line": site.line}
+        if site.callers:
+            told["callers"] = list(site.callers)
     if program.identified:
         told["defined_at"] = program.defined_at
     return told

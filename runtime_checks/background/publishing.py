@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from spmdlint.runtime_checks.records import SampleRecord, UnknownRecordError, read_record
 
@@ -44,9 +43,9 @@ class Sample:
     line: int | None = None
     compiling: str | None = None
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> SampleRecord:
         """The sample in the form in which it is published."""
-        place = [self.function, self.filename, self.line, self.compiling]
+        place = (self.function, self.filename, self.line, self.compiling)
         return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
 
 

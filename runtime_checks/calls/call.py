@@ -10,6 +10,7 @@ from spmdlint.runtime_checks.calls.fingerprint import Program, describe_argument
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, WIDTH, Provenance
 from spmdlint.runtime_checks.calls.treenames import keys_of, shown_with
+from spmdlint.runtime_checks.records import Argument, ProgramRecord
 
 
 @dataclass(slots=True)
@@ -33,19 +34,19 @@ class Call:
     words: Sequence[str] = ()
     source: bool | None = None
 
-    def described(self) -> list[dict[str, Any]]:
+    def described(self) -> list[Argument]:
         """The arguments, each with a name for readers."""
         described = describe_arguments(self.values, shown_with(self.names, keys_of(self.tree)))
         for argument, words in zip(described, self.words, strict=False):
             argument["value"] = words
         return described
 
-    def record(self, provenance: Provenance) -> dict[str, Any]:
+    def record(self, provenance: Provenance) -> ProgramRecord:
         """What is recorded of the program: the decisive fields, and what explains them."""
         arguments = self.explained(provenance)
         return {**self.program.decisive(), "static": dict(self.static), "arguments": arguments}
 
-    def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
+    def explained(self, provenance: Provenance) -> list[Argument]:
         """The arguments as reports show them, with the origin of each if it is known."""
         described = self.described()
         for number, argument in enumerate(described):

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from spmdlint.runtime_checks.calls.treenames import Keys
+from spmdlint.runtime_checks.records import Argument, ProgramRecord
 
 # The configuration that changes the lowered program.
 CONFIGURATION = (
@@ -63,7 +64,7 @@ class Program:
         text = json.dumps(self.decisive(), sort_keys=True)
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
-    def decisive(self) -> dict[str, Any]:
+    def decisive(self) -> ProgramRecord:
         """The decisive fields, as data."""
         return {
             "environment": dict(self.environment) or None,
@@ -125,9 +126,9 @@ def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
     return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"
 
 
-def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[dict[str, Any]]:
+def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[Argument]:
     """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
-    described = []
+    described: list[Argument] = []
     offset = len(values) - len(names) if names is not None else 0
     for position, value in enumerate(values[:MAX_ARGUMENTS]):
         named = names is not None and position - offset >= 0
@@ -136,7 +137,7 @@ def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> li
     return described
 
 
-def _describe(value: Any) -> dict[str, Any]:
+def _describe(value: Any) -> Argument:
     shape = getattr(value, "shape", None)
     if shape is None:
         return {"shape": [], "dtype": type(value).__name__, "spec": None, "shard": None}

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Literal
+from typing import Literal
+
+from spmdlint.runtime_checks.records import Place
 
 Owner = Literal["user", "library", "inside"]
 
@@ -47,10 +49,12 @@ class Site:
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
 
-    def place(self) -> dict[str, Any]:
+    def place(self) -> Place:
         """The line in the form for the exchange and for recordings."""
-        callers = {"callers": list(self.callers)} if self.callers else {}
-        return {"filename": self.filename, "line": self.line, **callers}
+        place: Place = {"filename": self.filename, "line": self.line}
+        if self.callers:
+            place["callers"] = list(self.callers)
+        return place
 
     @property
     def short(self) -> str:
@@ -157,7 +161,7 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def site_data(site: Site | None) -> dict[str, object]:
+def site_data(site: Site | None) -> Place:
     """A line in the form for reports."""
     return {**site.place(), "function": site.function} if site else {}
 

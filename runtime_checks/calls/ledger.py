@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.prefixes import Trail
+from spmdlint.runtime_checks.records import Place
 
 RING = 64
 
@@ -23,11 +24,11 @@ class Entry:
     program: Program
     site: Site | None
 
-    def placed(self) -> dict[str, object]:
+    def placed(self) -> Place:
         """The entry with the lines that led to it, for reports."""
         return {**self.brief(), "callers": list(self.site.callers) if self.site else []}
 
-    def brief(self) -> dict[str, object]:
+    def brief(self) -> Place:
         """The entry in the form for the exchange."""
         site = self.site
         return {

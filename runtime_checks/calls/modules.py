@@ -11,9 +11,9 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import owner_of
+from spmdlint.runtime_checks.records import ModuleDifference, ModuleSide
 
 # Parts of a module that come from one process's memory: unnamed pmap axes, addresses of Python callbacks.
 _ADDRESS = re.compile(r"<axis 0x[0-9a-f]+>|0x7f[0-9a-f]{10}\b")
@@ -134,14 +134,14 @@ def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in packed.items() if len(text) < MAX_MODULE}
 
 
-def module_difference(packed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
+def module_difference(packed: Mapping[int, Mapping[str, str]]) -> ModuleDifference | None:
     """The first line at which the lowered modules of two processes differ, and its source line."""
     texts = {number: _unpacked(side.get("canonical")) for number, side in sorted(packed.items())}
     numbers = [number for number, text in texts.items() if text]
     for other in numbers[1:]:
         found = first_difference(texts[numbers[0]], texts[other])
         if found is not None:
-            sides = [
+            sides: list[ModuleSide] = [
                 {
                     "processes": [number for number in numbers if texts[number] == texts[one]],
                     "text": words,
@@ -153,9 +153,9 @@ def module_difference(packed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]
     return None
 
 
-def _unpacked(packed: Any) -> str:
+def _unpacked(packed: str | None) -> str:
     try:
         inflate = zlib.decompressobj()
-        return inflate.decompress(base64.b64decode(str(packed or "")), MAX_MODULE * 8).decode(errors="replace")
+        return inflate.decompress(base64.b64decode(packed or ""), MAX_MODULE * 8).decode(errors="replace")
     except (ValueError, zlib.error):
         return ""

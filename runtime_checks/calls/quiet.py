@@ -13,7 +13,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
@@ -21,7 +20,7 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.provenance import Provenance
-from spmdlint.runtime_checks.records import QuietRecord
+from spmdlint.runtime_checks.records import Argument, ProgramRecord, QuietRecord
 
 KEPT = 64  # programs and lines for each set of processes
 TOLD = 32  # of these, how many another process is told of
@@ -39,7 +38,7 @@ class QuietCall:
 
     program: Program
     site: Site | None
-    arguments: Sequence[Mapping[str, Any]]
+    arguments: Sequence[Argument]
     static: Mapping[str, str]
     texts: Callable[[], Callable[[], dict[str, str]] | None]
     after: int
@@ -134,9 +133,11 @@ def _placed(one: QuietCall) -> QuietRecord:
 
 
 def _record(one: QuietCall) -> QuietRecord:
-    known: Any = {**one.program.decisive(), "arguments": list(one.arguments), "static": dict(one.static)}
+    known: ProgramRecord = {
+        **one.program.decisive(),
+        "arguments": list(one.arguments),
+        "static": dict(one.static),
+    }
     if len(one.program.devices) > DEVICES:
         known["devices"] = None  # unknown: what is told stays short in a job of any size
-    record = _placed(one)
-    record.update(known)
-    return record
+    return {**_placed(one), **known}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
 from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, diverged
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -68,7 +69,7 @@ def leave_quietly(session: Session) -> None:
     """Publish that this process makes no more calls, without waiting for the others."""
     try:
         if session.background is not None:
-            session.background.finish("finished", {})
+            session.background.finish("finished", State())
         else:
             session.put_quiet()
         session.exchange.put_state(session.end_state("finished", None, None))
@@ -102,7 +103,7 @@ def _close(session: Session, outcome: Outcome) -> None:
         session.wake_all()
 
 
-def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
+def _publish(session: Session, outcome: Outcome) -> State:
     """Publish how this process ended."""
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
     session.record_end(state)
@@ -116,11 +117,11 @@ def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
     return state
 
 
-def _interrupted_alone(session: Session, state: dict[str, Any]) -> bool:
+def _interrupted_alone(session: Session, state: State) -> bool:
     """Whether others still run after an interrupt of the whole job would have reached them: they then wait in vain."""
     if session.count > ASKED:
         return False
-    ended: dict[int, dict[str, Any]] = {session.me: state}
+    ended: dict[int, State] = {session.me: state}
     until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
     while time.monotonic() < until:
         _collect(session, ended)
@@ -131,10 +132,10 @@ def _interrupted_alone(session: Session, state: dict[str, Any]) -> bool:
     return True
 
 
-def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dict[int, dict[str, Any]] | None:
+def _all_ended(session: Session, outcome: Outcome, state: State) -> dict[int, State] | None:
     """Hold until all have ended; returns how each ended, or None if this process need not check that."""
     began, tick = time.monotonic(), TICK
-    ended: dict[int, dict[str, Any]] = {session.me: state}
+    ended: dict[int, State] = {session.me: state}
     background, life = session.background, Life(session)
     while len(ended) < session.count:
         if not session.active:
@@ -182,7 +183,7 @@ class Life:
             )
 
 
-def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
+def _collect(session: Session, ended: dict[int, State]) -> None:
     told = session.exchange.states() if session.background is not None else None
     for process in range(session.count):
         if process in ended or (told is not None and process not in told and session.folder is None):
@@ -220,7 +221,7 @@ def _leave_if_diverged(session: Session) -> None:
         ending.leave()
 
 
-def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, Any]]) -> Report | None:
+def _last_look(session: Session, outcome: Outcome, ended: dict[int, State]) -> Report | None:
     """Checks that are possible only when all have ended."""
     if any(one["state"] == "raised" for one in ended.values()):
         for process in ended:
@@ -238,7 +239,7 @@ def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, An
     return None
 
 
-def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[int, dict[str, Any]]) -> Report:
+def _after_death(session: Session, ended: dict[int, State], dead: dict[int, State]) -> Report:
     processes = {process: session.ended_report(process, one) for process, one in ended.items()}
     words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
     others = name_processes(set(ended) - set(dead))
@@ -246,16 +247,17 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
     return diverged("missing", message, None, processes, "died")
 
 
-def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:
-    _note_unequal(session, ended, "quiet", "which has no collective", "That is harmless.")
+def _note_quiet(session: Session, ended: dict[int, State]) -> None:
+    quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
+    _note_unequal(session, quiet, "which has no collective", "That is harmless.")
+    undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
     unknown = "of which it is not known whether it communicates"
-    _note_unequal(session, ended, "undecided", unknown, "Look there first if something hangs or differs.")
+    _note_unequal(session, undecided, unknown, "Look there first if something hangs or differs.")
 
 
-def _note_unequal(session: Session, ended: dict[int, dict[str, Any]], counted: str, which: str, then: str) -> None:
-    names = sorted({name for one in ended.values() for name in one.get(counted) or {}})
-    for name in names:
-        counts = {process: int((one.get(counted) or {}).get(name, 0)) for process, one in ended.items()}
+def _note_unequal(session: Session, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
+    for name in sorted({name for one in counted.values() for name in one}):
+        counts = {process: one.get(name, 0) for process, one in counted.items()}
         if len(set(counts.values())) > 1:
             words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
             session.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")

@@ -12,13 +12,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.records import State, UnknownRecordError
+from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
 from spmdlint.runtime_checks.reporting.reportfile import write_report_file
@@ -65,14 +65,14 @@ class Ending:
             self.verdict = self._store.get(VERDICT_KEY, Report)
         return self.verdict
 
-    def word(self) -> dict[str, Any]:
+    def word(self) -> Word:
         """The verdict in short, for processes that only repeat it."""
         if self.verdict is None:
             return {}
         told = self.verdict
         return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
 
-    def hear(self, word: Mapping[str, Any]) -> None:
+    def hear(self, told: ShortVerdict) -> None:
         """Adopt a verdict that another process announced; its short form if the full one cannot be read any more."""
         try:
             self.look()
@@ -80,7 +80,7 @@ class Ending:
             if self._options.on_divergence != "report" or self._folder is not None:
                 raise
         if self.verdict is None:
-            self.verdict, self._short = from_data(word), True
+            self.verdict, self._short = from_data(told), True
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""
@@ -107,7 +107,7 @@ class Ending:
             return
         self._told.set()
         if self._folder is not None:
-            self._folder.put_report(self.verdict.as_data())
+            self._folder.put_report(self.verdict)
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.

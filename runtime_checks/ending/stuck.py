@@ -7,10 +7,10 @@ for it in a parallel call that never completes. If no other process moves any mo
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.ending.closing import is_elastic
+from spmdlint.runtime_checks.records import State, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.listener import wake_many
@@ -24,10 +24,10 @@ LONGEST = 300.0  # as long as JAX's shutdown barrier holds a process
 ASKED = 64  # processes
 
 
-def end_if_stuck(session: Session, state: Mapping[str, Any]) -> None:
+def end_if_stuck(session: Session, state: State) -> None:
     """Wait while the processes that still run move; ends all if they do not. ``state`` is how this process ended."""
     exchange, began = session.exchange, time.monotonic()
-    exchange.put_state(dict(state))
+    exchange.put_state(state)
     stands: dict[int, Any] = {}
     since = began
     while time.monotonic() - began < LONGEST:
@@ -47,7 +47,7 @@ def end_if_stuck(session: Session, state: Mapping[str, Any]) -> None:
         time.sleep(BETWEEN)
 
 
-def _place(where: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+def _place(where: Where | None) -> tuple[Any, ...] | None:
     if where is None:
         return None
     return tuple(where.get("stack") or ()), tuple(sorted((where.get("counts") or {}).items()))

@@ -81,7 +81,7 @@ def _count(recorded: Recorded, process: int, group: tuple[int, ...]) -> int | No
     """The number of the last call of a process in a set; None if it is not recorded."""
     if process not in recorded.rows:
         return None
-    return max((row[2] for row in recorded.rows[process] if tuple(row[1]) == group), default=0)
+    return max((row.index for row in recorded.rows[process] if row.members == group), default=0)
 
 
 def _written(when: datetime) -> str:

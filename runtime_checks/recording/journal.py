@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.calls.frames import Site, line_of, owner_of, user_f
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.calls.prefixes import extend
 from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.records import ProgramRecord, State
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
@@ -171,7 +172,7 @@ class Journal:
             group = event.group
             event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
 
-    def explain(self, program: Program, record: Callable[[], Mapping[str, Any]]) -> None:
+    def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""
         if self._recording is None:
             return
@@ -188,7 +189,7 @@ class Journal:
                 program.digest, {**told, "arguments": []} if program.value is not None else told
             )
 
-    def end(self, how: Mapping[str, Any]) -> None:
+    def end(self, how: State) -> None:
         """Write to the recording that the program has ended, after all of its calls, and how."""
         if self._recording is not None:
             self._recording.write_end(how)

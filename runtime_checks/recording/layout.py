@@ -7,9 +7,10 @@ The second has a line of JSON for each event and each program.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TypedDict
 
 from spmdlint.runtime_checks.recording import timing
+from spmdlint.runtime_checks.records import Argument, Count, ProgramRecord, State
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
@@ -22,24 +23,81 @@ MANY = 64  # numbers; longer lists of devices are written as runs
 MAX_UNPACKED = 1 << 20  # devices of one program
 
 
-def pack_runs(numbers: Any) -> Any:
-    """A long list of numbers as runs [first, length], as in {"runs": [[0, 8000]]}; other values as they are."""
-    if not isinstance(numbers, list) or len(numbers) <= MANY:
+class Runs(TypedDict):
+    """A long list of numbers as runs of a first number and a length: [[0, 8000]]."""
+
+    runs: list[tuple[Count, Count]]
+
+
+class RecordedProgram(TypedDict, total=False):
+    """A :class:`ProgramRecord` in a line: long lists of devices are packed."""
+
+    environment: dict[str, str] | None
+    function: str | None
+    defined_at: str | None
+    name: str | None
+    value: str | None
+    devices: list[Count] | Runs | None
+    module: str | None
+    order: str | None
+    keys: str | None
+    static: dict[str, str] | None
+    arguments: list[Argument] | None
+
+
+Line = TypedDict(
+    "Line",
+    {
+        "job": str,
+        "group": str,
+        "members": list[Count],
+        "event": Count,
+        "in": str,
+        "digest": str,
+        "function": str | None,
+        "filename": str | None,
+        "line": Count | None,
+        "callers": list[str],
+        "once": bool,
+        "program": str,
+        "record": RecordedProgram,
+        "end": State,
+        "omitted": str,
+    },
+    total=False,
+)
+"""A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a program
+with its record, how the program ended, or what was omitted."""
+
+
+def packed_program(record: ProgramRecord) -> RecordedProgram:
+    """A record as it is written."""
+    rest: RecordedProgram = {**record}
+    return {**rest, "devices": pack_runs(record.get("devices"))}
+
+
+def unpacked_program(record: RecordedProgram) -> ProgramRecord:
+    """The record that :func:`packed_program` packed; raises ``ValueError`` for a list that no recording has."""
+    return {**record, "devices": unpack_runs(record.get("devices"))}
+
+
+def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
+    """A long list of numbers as runs, where that is shorter."""
+    if numbers is None or len(numbers) <= MANY:
         return numbers
-    runs: list[list[int]] = []
+    runs: list[tuple[int, int]] = []
     for number in numbers:
-        if runs and number == runs[-1][0] + runs[-1][1]:
-            runs[-1][1] += 1
+        if runs and number == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
-            runs.append([number, 1])
+            runs.append((number, 1))
     return {"runs": runs} if 2 * len(runs) < len(numbers) else numbers
 
 
-def unpack_runs(packed: Any) -> Any:
-    """The list that :func:`pack_runs` packed; other values as they are."""
+def unpack_runs(packed: list[int] | Runs | None) -> list[int] | None:
+    """The list that :func:`pack_runs` packed."""
     if not isinstance(packed, dict):
         return packed
-    runs = [(int(first), int(many)) for first, many in packed["runs"]]
-    if sum(many for _, many in runs) > MAX_UNPACKED:
+    if sum(many for _, many in packed["runs"]) > MAX_UNPACKED:
         raise ValueError("a list that no recording has")
-    return [first + n for first, many in runs for n in range(many)]
+    return [first + n for first, many in packed["runs"] for n in range(many)]

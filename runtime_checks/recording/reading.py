@@ -6,19 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.recording import timing
-from spmdlint.runtime_checks.recording.layout import CALL, CALLS, SLOT, START, TIMES, WORD, unpack_runs
-from spmdlint.runtime_checks.recording.replay import Replay
+from spmdlint.runtime_checks.recording.layout import CALL, CALLS, SLOT, START, TIMES, WORD, Line, unpacked_program
+from spmdlint.runtime_checks.recording.replay import Replay, Row
+from spmdlint.runtime_checks.records import EventRecord, ProgramRecord, State, UnknownRecordError, read_record
 
 
-def read(path: Path) -> list[list[Any]]:
+def read(path: Path) -> list[Row]:
     """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
     return _rows(path, _data(path))[1]
 
 
-def read_timed(path: Path) -> list[tuple[float | None, list[Any]]]:
+def read_timed(path: Path) -> list[tuple[float | None, Row]]:
     """The recorded calls of a process, each with its approximate time, if known."""
     data = _data(path)
     first, rows = _rows(path, data)
@@ -35,7 +35,7 @@ def _data(path: Path) -> bytes:
     return data if len(data) >= TIMES else b""
 
 
-def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
+def _rows(path: Path, data: bytes) -> tuple[int, list[Row]]:
     """The number of the first call of a process that is still there, and the rows from it on."""
     if not data:
         return 1, []
@@ -54,7 +54,7 @@ def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
     return first, rows
 
 
-def _before(written: int, calls: Mapping[int, int], events: Mapping[int, Any]) -> list[int]:
+def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRecord]) -> list[int]:
     """The numbers of the calls up to a checkpoint that can still be read, oldest first."""
     first = written
     while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
@@ -80,63 +80,52 @@ class _Lines:
     """The lines of the second file by their kind."""
 
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    events: dict[int, dict[str, Any]] = field(default_factory=dict)
-    programs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: dict[int, EventRecord] = field(default_factory=dict)
+    programs: dict[str, ProgramRecord] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
-    end: dict[str, Any] = field(default_factory=dict)
+    end: State = field(default_factory=lambda: State())
 
-    def add(self, told: Mapping[str, Any]) -> None:
-        """Add a line; raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none."""
+    def add(self, told: Line) -> None:
+        """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
         if "members" in told:
-            self.members[str(told["group"])] = tuple(int(one) for one in told["members"])
+            self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
-            int(str(told["digest"]), 16)
-            line = told.get("line")
-            self.events[int(told["event"])] = {
-                "group": str(told["in"]),
-                "digest": str(told["digest"]),
-                "function": _text(told.get("function")),
-                "filename": _text(told.get("filename")),
-                "line": line if isinstance(line, int) else None,
+            int(told["digest"], 16)
+            self.events[told["event"]] = {
+                "group": told["in"],
+                "digest": told["digest"],
+                "function": told.get("function"),
+                "filename": told.get("filename"),
+                "line": told.get("line"),
             }
         elif "end" in told:
-            end = dict(told["end"])
-            line = end.get("line")
-            texts = {name: _text(end.get(name)) for name in ("state", "detail", "function", "filename")}
-            callers = [one for one in end.get("callers") or () if isinstance(one, str)]
-            self.end = {**texts, "line": line if isinstance(line, int) else None, "callers": callers}
+            self.end = told["end"]
         elif "omitted" in told:
-            self.omitted.append(str(told["omitted"])[:100])
+            self.omitted.append(told["omitted"][:100])
         elif "program" in told:
-            record = dict(told["record"])
-            self.programs[str(told["program"])] = {**record, "devices": unpack_runs(record.get("devices"))}
-
-
-def _text(told: object) -> str | None:
-    """A name in a recording, which comes from elsewhere; None for anything else."""
-    return told if isinstance(told, str) else None
+            self.programs[told["program"]] = unpacked_program(told["record"])
 
 
 def _lines(path: Path) -> _Lines:
-    lines = _Lines()
+    lines, events = _Lines(), path.with_suffix(".events")
     try:
-        texts = path.with_suffix(".events").read_text(errors="replace").splitlines()
+        texts = events.read_bytes().splitlines()
     except OSError:
         return lines
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         try:
-            lines.add(json.loads(text))
-        except (ValueError, KeyError, TypeError):
-            continue
+            lines.add(read_record(text, Line, str(number), "of a recording"))
+        except (UnknownRecordError, ValueError, KeyError):
+            continue  # half written when the process died, or of another release
     return lines
 
 
-def read_programs(path: Path) -> dict[str, dict[str, Any]]:
+def read_programs(path: Path) -> dict[str, ProgramRecord]:
     """The records behind the digests in a recording."""
     return _lines(path).programs
 
 
-def read_end(path: Path) -> dict[str, Any]:
+def read_end(path: Path) -> State:
     """How the program of a recording ended; nothing if that is not known."""
     return _lines(path).end
 

@@ -6,25 +6,46 @@ import base64
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+import msgspec
 
 from spmdlint.runtime_checks.calls.prefixes import after, before
+from spmdlint.runtime_checks.records import EventRecord, Place
 
 MAX_CALLS = 1 << 17
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One call of a group: ``prefix`` is a digest of all its calls so far, ``others`` the counts of other groups."""
+
+    group: str
+    members: tuple[int, ...]
+    index: int
+    prefix: str
+    digest: str
+    function: str | None
+    filename: str | None
+    line: int | None
+    others: Mapping[str, int]
+    callers: tuple[str, ...] = ()
+
+    def place(self) -> Place:
+        """The call and its lines, as reports name them."""
+        place: Place = {"function": self.function, "filename": self.filename, "line": self.line}
+        return {"index": self.index, **place, "callers": list(self.callers)}
 
 
 class Replay:
     """Counts and prefixes by group, moved along a sequence of events.
 
-    An event has "group", "digest", "function", "filename", "line" and perhaps "callers". A row is what
-    ``history.row_data`` gives.
+    ``groups`` has the count and the prefix of each group.
     """
 
     def __init__(self, members: Mapping[str, Sequence[int]], groups: Mapping[str, tuple[int, int]]) -> None:
-        self._members = members
+        self._members = {group: tuple(inside) for group, inside in members.items()}
         self._groups = dict(groups)
 
-    def back(self, events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    def back(self, events: Sequence[EventRecord]) -> list[Row]:
         """Rows of the events that lead up to the current position, which does not change."""
         groups, rows = dict(self._groups), []
         for event in reversed(events):
@@ -36,20 +57,29 @@ class Replay:
             groups[key] = (count - 1, before(prefix, count, int(event["digest"], 16)))
         return rows[::-1]
 
-    def on(self, event: Mapping[str, Any]) -> list[Any]:
+    def on(self, event: EventRecord) -> Row:
         """The row of the next event."""
         key = event["group"]
         count, prefix = self._groups.get(key, (0, 0))
         self._groups[key] = (count + 1, after(prefix, count, int(event["digest"], 16)))
         return self._row(event, self._groups)
 
-    def _row(self, event: Mapping[str, Any], groups: Mapping[str, tuple[int, int]]) -> list[Any]:
+    def _row(self, event: EventRecord, groups: Mapping[str, tuple[int, int]]) -> Row:
         key = event["group"]
         count, prefix = groups[key]
         others = {name: made for name, (made, _) in groups.items() if name != key}
-        place = [event.get("function"), event.get("filename"), event.get("line")]
-        counted = [key, list(self._members.get(key, ())), count, f"{prefix:016x}", event["digest"]]
-        return [*counted, *place, others, event.get("callers") or []]
+        return Row(
+            group=key,
+            members=self._members.get(key, ()),
+            index=count,
+            prefix=f"{prefix:016x}",
+            digest=event["digest"],
+            function=event.get("function"),
+            filename=event.get("filename"),
+            line=event.get("line"),
+            others=others,
+            callers=tuple(event.get("callers") or ()),
+        )
 
 
 def pack(numbers: Sequence[int]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from spmdlint.runtime_checks.recording.reading import read_timed
+from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 STEP = 1e-3  # seconds from one call to the next if times are unknown
@@ -14,15 +15,36 @@ LONGEST = 0.25  # maximum length of a slice in seconds: the duration of a call i
 JOB = 1  # the "process" of the trace; its threads are the processes of the job
 
 
-def trace(folder: Path) -> dict[str, Any]:
+class Slice(TypedDict, total=False):
+    """One event of a trace, in the form that Chrome has given it: times are in microseconds."""
+
+    ph: str
+    pid: int
+    tid: int
+    name: str
+    cat: str
+    ts: float
+    dur: float
+    args: Mapping[str, str | int]
+
+
+class Trace(TypedDict):
+    """A trace as JSON."""
+
+    traceEvents: list[Slice]
+    displayTimeUnit: str
+    otherData: Mapping[str, str | float]
+
+
+def trace(folder: Path) -> Trace:
     """The trace of all recordings in a folder, as JSON; without events if there is no recording."""
     files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
     timed = {process: found for process, path in sorted(files.items()) if (found := read_timed(path))}
     known = [when for found in timed.values() for when, _ in found if when is not None]
     start = min(known, default=0.0)
-    events: list[dict[str, Any]] = []
+    events: list[Slice] = []
     for process, found in timed.items():
-        meta = {"ph": "M", "pid": JOB, "tid": process}
+        meta: Slice = {"ph": "M", "pid": JOB, "tid": process}
         events.append({**meta, "name": "thread_name", "args": {"name": f"process {process}"}})
         events.append({**meta, "name": "thread_sort_index", "args": {"sort_index": process}})
         events += _slices(process, found, start)
@@ -35,17 +57,16 @@ def trace(folder: Path) -> dict[str, Any]:
     }
 
 
-def _slices(process: int, found: Sequence[tuple[float | None, list[Any]]], start: float) -> list[dict[str, Any]]:
+def _slices(process: int, found: Sequence[tuple[float | None, Row]], start: float) -> list[Slice]:
     """The slices of a process, each up to the next call."""
     starts = _filled([when for when, _ in found], start)
     ends = [*starts[1:], starts[-1] + STEP]
-    slices = []
+    slices: list[Slice] = []
     for at, then, (_, row) in zip(starts, ends, found, strict=True):
-        group, members, index, _prefix, _digest, function, filename, line, _others, _callers = row
-        arguments: Mapping[str, Any] = {
-            "call": index,
-            "of": name_processes(members),
-            "line": f"{filename}:{line}" if filename else "unknown",
+        arguments: dict[str, str | int] = {
+            "call": row.index,
+            "of": name_processes(row.members),
+            "line": f"{row.filename}:{row.line}" if row.filename else "unknown",
         }
         length = max(1e-6, min(then - at, LONGEST))
         slices.append(
@@ -53,8 +74,8 @@ def _slices(process: int, found: Sequence[tuple[float | None, list[Any]]], start
                 "ph": "X",
                 "pid": JOB,
                 "tid": process,
-                "name": str(function),
-                "cat": str(group),
+                "name": str(row.function),
+                "cat": row.group,
                 "ts": round((at - start) * 1e6, 3),
                 "dur": round(length * 1e6, 3),
                 "args": arguments,

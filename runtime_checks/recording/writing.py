@@ -20,9 +20,10 @@ from typing import Any, BinaryIO
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.recording.layout import CALLS, SIZE, SLOT, START, TIMES, WORD, pack_runs
+from spmdlint.runtime_checks.recording.layout import CALLS, SIZE, SLOT, START, TIMES, WORD, Line, packed_program
 from spmdlint.runtime_checks.recording.retention import UNNAMED, set_aside
 from spmdlint.runtime_checks.recording.timing import Times
+from spmdlint.runtime_checks.records import ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
@@ -30,6 +31,7 @@ SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
 _EVENT_LINE = re.compile(r'\{"event": (\d+), "in": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
 _PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
+TOLD_OF_END = ("state", "detail", "function", "filename", "line", "callers")
 LATER = "all later calls"
 RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
 
@@ -75,14 +77,19 @@ class Recording:
                 self._groups.add(group)
                 self._line({"group": group, "members": list(members)})
             self._numbers += 1
-            place = site.place() if site is not None else {}
-            shown = {"function": program.function, **place, **({"once": True} if program.value is not None else {})}
-            self._line({"event": self._numbers, "in": group, "digest": program.digest, **shown})
+            line: Line = {"event": self._numbers, "in": group, "digest": program.digest, "function": program.function}
+            if site is not None:
+                line |= {"filename": site.filename, "line": site.line}
+                if site.callers:
+                    line["callers"] = list(site.callers)
+            if program.value is not None:
+                line["once"] = True
+            self._line(line)
             return self._numbers
 
-    def write_program(self, digest: str, record: Mapping[str, Any]) -> None:
+    def write_program(self, digest: str, record: ProgramRecord) -> None:
         """Write the record behind a digest, once."""
-        kept = {**record, "devices": pack_runs(record.get("devices"))}
+        kept = packed_program(record)
         with self._lock:
             if self._bytes > self._tidy_at:
                 self._forget_values()
@@ -95,9 +102,9 @@ class Recording:
             self._last_program = digest
             self._line({"program": digest, "record": kept})
 
-    def write_end(self, how: Mapping[str, Any]) -> None:
+    def write_end(self, how: State) -> None:
         """Write how the program ended: without this line, it may have gone on, or been killed."""
-        told = {name: how.get(name) for name in ("state", "detail", "function", "filename", "line", "callers")}
+        told: State = {name: how[name] for name in TOLD_OF_END if name in how}  # type: ignore[assignment, literal-required]
         with self._lock:
             self._line({"end": told})
 
@@ -107,7 +114,7 @@ class Recording:
             self._omitted.add(what)
             self._append(json.dumps({"omitted": what}) + "\n")
 
-    def _line(self, data: Mapping[str, Any]) -> None:
+    def _line(self, data: Line) -> None:
         text = json.dumps(data) + "\n"
         if self._bytes + len(text) <= MAX_EVENTS_BYTES and LATER not in self._omitted:
             self._bytes += len(text)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
+import msgspec
+
+from spmdlint.runtime_checks.records import Argument, Finding, Kind, ModuleDifference, Place, Side, State, Verdict
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import name_processes, place, told_apart
 
@@ -15,8 +18,6 @@ MAX_TEXT = 1 << 20
 MAX_ARGUMENTS = 12  # arguments of one process that the text shows
 MAX_MODULE_LINE = 160
 BEFORE_DIFFERENCE = 60
-Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
-Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
 
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
@@ -88,11 +89,16 @@ class ProcessReport:
     filename: str | None = None
     line: int | None = None
     callers: list[str] = field(default_factory=list)
-    arguments: list[dict[str, Any]] | None = None
+    arguments: list[Argument] | None = None
     static: dict[str, str] | None = None
     stack: list[str] | None = None
     detail: str | None = None
-    recent: list[dict[str, Any]] = field(default_factory=list)
+    recent: list[Place] = field(default_factory=list)
+
+    def told(self) -> State:
+        """The state and the place, for sentences."""
+        where: State = {"index": self.index, "function": self.function, "filename": self.filename, "line": self.line}
+        return {"state": self.state, "detail": self.detail, **where, "callers": self.callers}
 
 
 @dataclass(slots=True)
@@ -106,10 +112,10 @@ class Report:
     group: list[int] = field(default_factory=list)
     explained_by: list[str] = field(default_factory=list)
     processes: dict[str, ProcessReport] = field(default_factory=dict)
-    module: dict[str, Any] | None = None
+    module: ModuleDifference | None = None
     advice: str | None = None
     notes: list[str] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     layers: dict[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
@@ -119,7 +125,7 @@ class Report:
         return asdict(self)
 
 
-def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
+def reported(record: Place, state: str) -> ProcessReport:
     """A process's position as it published it."""
     return ProcessReport(
         state=state,
@@ -131,22 +137,19 @@ def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
     )
 
 
-def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Mapping[str, Any]]) -> None:
+def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Side]) -> None:
     """Add where each function is defined, to distinguish two functions of the same name called from the same line."""
     for number, record in records.items():
         if record.get("defined_at"):
             processes[number].detail = f"defined at {record['defined_at']}"
 
 
-def from_data(data: Mapping[str, Any]) -> Report:
-    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown."""
-    known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
-    fields = ProcessReport.__dataclass_fields__
-    processes = {
-        str(number): ProcessReport(**{name: value for name, value in one.items() if name in fields})
-        for number, one in dict(data.get("processes") or {}).items()
-    }
-    return Report(**known, processes=processes)
+def from_data(data: Mapping[str, object]) -> Report:
+    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown.
+
+    Raises ``ValueError`` if a field is not what it should be.
+    """
+    return msgspec.convert(data, Report)
 
 
 def diverged(
@@ -202,20 +205,20 @@ def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], Proc
     return folded
 
 
-def _module_lines(module: Mapping[str, Any] | None) -> list[str]:
+def _module_lines(module: ModuleDifference | None) -> list[str]:
     """The first differing line of the lowered modules, cut to the difference: such lines can be very long."""
     if not module:
         return []
-    sides = module.get("sides", [])
+    sides = module["sides"]
     texts = [side["text"] for side in sides]
     parts = next((n for n, letters in enumerate(zip_longest(*texts)) if len(set(letters)) > 1), 0)
     start = max(0, parts - BEFORE_DIFFERENCE)
-    lines = ["", f"  The lowered modules first differ in line {module.get('line')}:"]
+    lines = ["", f"  The lowered modules first differ in line {module['line']}:"]
     for side in sides:
         text = ("..." if start else "") + side["text"][start : start + MAX_MODULE_LINE]
         text += "..." if len(side["text"]) > start + MAX_MODULE_LINE else ""
         lines.append(f"    {name_processes(side['processes'])}: {text}")
-        if side.get("source"):
+        if side["source"]:
             lines.append(f"      from {side['source']}")
     return lines
 
@@ -256,7 +259,7 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
     return lines
 
 
-def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[str]) -> list[str]:
+def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
     """The arguments that differ, marked, and some of the others."""
     odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
     even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
@@ -271,7 +274,7 @@ def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[st
     return shown
 
 
-def argument_words(argument: Mapping[str, Any]) -> str:
+def argument_words(argument: Argument) -> str:
     """An argument in words: its path, dtype, shape, spec and origin."""
     if argument.get("value"):
         return f"{argument.get('path')}: {argument['value']}"
@@ -291,8 +294,8 @@ def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> lis
         return []
     first = sides[0]
     second = next((side for side in sides[1:] if _calls(side[1]) != _calls(first[1])), sides[1])
-    indices = sorted({entry["index"] for _, process in (first, second) for entry in process.recent})[-8:]
-    tables = [{entry["index"]: entry for entry in process.recent} for _, process in (first, second)]
+    tables = [{at: one for one in side.recent if (at := one.get("index")) is not None} for _, side in (first, second)]
+    indices = sorted({*tables[0], *tables[1]})[-8:]
     lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
     words = {index: _side_by_side([table.get(index) for table in tables]) for index in indices}
     marked = next((index for index in indices if words[index][0] != words[index][1]), at)
@@ -302,15 +305,15 @@ def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> lis
     return lines
 
 
-def _side_by_side(entries: Sequence[Mapping[str, Any] | None]) -> list[str]:
+def _side_by_side(entries: Sequence[Place | None]) -> list[str]:
     """Two calls of one number: "step train.py:20", or "-" if one was not made."""
-    made = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
-    return [_call(made[number]) if number in made else "-" for number in range(len(entries))]
+    through = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
+    return ["-" if entry is None else _call(entry, through.get(number)) for number, entry in enumerate(entries)]
 
 
 def _calls(process: ProcessReport) -> list[tuple[str, tuple[str, ...]]]:
     return [(_call(entry), tuple(entry.get("callers") or ())) for entry in process.recent]
 
 
-def _call(entry: Mapping[str, Any]) -> str:
-    return f"{entry.get('function')} {place(entry) or '?'}"
+def _call(entry: Place, through: str | None = None) -> str:
+    return f"{entry.get('function')} {place(entry, through) or '?'}"

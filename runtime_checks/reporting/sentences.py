@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TypeVar
 
+from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.printing import plain
 
 MAX_DETAIL = 100
 
-Records = Mapping[int, Mapping[str, Any]]
+T = TypeVar("T")
+Places = Mapping[int, Place]
 
 
 def name_processes(numbers: Iterable[int]) -> str:
@@ -28,18 +30,20 @@ def name_processes(numbers: Iterable[int]) -> str:
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
-def sides(records: Records, say: Callable[[Mapping[str, Any]], str]) -> str:
+def sides(told: Mapping[int, T], say: Callable[[T], str] = str) -> str:
     """Returns "process 0: a; processes 1-3: b", with equal ones combined."""
-    return "; ".join(f"{name_processes(numbers)}: {words}" for words, numbers in _folded(records, say).items())
+    words = {number: say(one) for number, one in told.items()}
+    return "; ".join(f"{name_processes(numbers)}: {same}" for same, numbers in _folded(words).items())
 
 
-def calls(records: Records) -> str:
+def calls(records: Places) -> str:
     """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
-    records = told_apart(records)
+    through = told_apart(records)
     names = [str(record.get("function")) for record in records.values()]
     unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
     told = []
-    for words, numbers in _folded(records, lambda record: call_words(record, unclear)).items():
+    made = {number: call_words(record, through.get(number), unclear) for number, record in records.items()}
+    for words, numbers in _folded(made).items():
         told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
     return "; ".join(told)
 
@@ -48,70 +52,64 @@ LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
 
 
-def ended_word(state: Mapping[str, Any]) -> str:
+def ended_word(state: State) -> str:
     """How a process ended, in a word: "exited" if by ``sys.exit``."""
     word = str(state.get("state"))
     return "exited" if word == "finished" and str(state.get("detail") or "").startswith(LEFT) else word
 
 
-def place(record: Mapping[str, Any]) -> str:
+def place(record: Place, through: str | None = None) -> str:
     """The line of a call, without its folder, or ""; and the line that led there, if that is the one to look at."""
     filename, line = record.get("filename"), record.get("line")
     if not filename or not line:
         return ""
-    through = record.get(THROUGH)
     return f"{PurePath(str(filename)).name}:{line}" + (f", called from {PurePath(through).name}" if through else "")
 
 
-def callers_of(record: Mapping[str, Any]) -> list[str] | None:
+def callers_of(record: Place) -> list[str] | None:
     """The lines that led to a call, without their folders, which may not be the same on all hosts; None if unknown."""
     return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
 
 
-THROUGH = "through"
-"""The key of the one caller of a call that its sentence names."""
-
-
-def told_apart(records: Records) -> dict[int, Mapping[str, Any]]:
-    """Calls that come from one line of a helper, each with the nearest line that led there and is not the same."""
+def told_apart(records: Places) -> dict[int, str]:
+    """Of calls that come from one line of a helper, the nearest line of each that led there and is not the same."""
     places = {place(record) for record in records.values()}
     callers = {number: tuple(record.get("callers") or ()) for number, record in records.items()}
     if len(places) != 1 or len(set(callers.values())) == 1 or not all(callers.values()):
-        return dict(records)
+        return {}
     depth = next((n for n, lines in enumerate(zip(*callers.values(), strict=False)) if len(set(lines)) > 1), None)
-    if depth is None:
-        return dict(records)
-    return {number: {**record, THROUGH: callers[number][depth]} for number, record in records.items()}
+    return {} if depth is None else {number: lines[depth] for number, lines in callers.items()}
 
 
-def through_helper(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A call on its own, with the line that led to it where that is in another file: of a program, not its helpers."""
+def through_helper(record: Place) -> str | None:
+    """The line that led to a call on its own, where that is in another file: of a program, not its helpers."""
     filename = str(record.get("filename") or "")
     other = next((line for line in record.get("callers") or () if line.rpartition(":")[0] != filename), None)
-    return {**record, THROUGH: other} if other and filename else record
+    return other if filename else None
 
 
-def differs(index: int, group: Iterable[int], words: str, records: Records) -> str:
+def differs(index: int, group: Iterable[int], words: str, records: Places) -> str:
     """The sentence on a call that differs; ``words`` say in what, with the functions if these differ."""
-    records = told_apart(records)
+    through = told_apart(records)
     named = f"call {index} of {name_processes(group)}"
     if words.startswith(":"):
         return f"{named} differs{words}."
-    places = set(_folded(records, lambda record: call_words(record)))
+    made = {call_words(record, through.get(number)) for number, record in records.items()}
+    places = {number: place(record, through.get(number)) for number, record in records.items()}
     functions = {str(record.get("function")) for record in records.values() if record.get("function")}
-    if len(places) == 1:
-        where = next(iter(places))
+    if len(made) == 1:
+        where = next(iter(made))
     else:
-        lines = sides(records, place) if all(place(record) for record in records.values()) else ""
+        lines = sides(places) if all(places.values()) else ""
         where = "; ".join(word for word in (next(iter(functions), ""), lines) if word)
     return f"{named}{f' ({where})' if where else ''} differs{words}."
 
 
-def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[int], others: str) -> str:
+def missing(short: Mapping[int, State], made: int, group: Iterable[int], others: str) -> str:
     """The sentence on processes that ended early; ``others`` says which processes wait for them, and where."""
     first = short[min(short)]
     state, detail = first.get("state"), str(first.get("detail") or "").split("\n")[0]
-    at = place(through_helper(first))
+    at = place(first, through_helper(first))
     if state == "raised":
         detail = shortened(detail)
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
@@ -147,17 +145,17 @@ def undecided(function: str) -> str:
     )
 
 
-def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[str, list[int]]:
+def _folded(words: Mapping[int, str]) -> dict[str, list[int]]:
     told: dict[str, list[int]] = {}
-    for number, record in sorted(records.items()):
-        told.setdefault(say(record), []).append(number)
+    for number, same in sorted(words.items()):
+        told.setdefault(same, []).append(number)
     return told
 
 
-def call_words(record: Mapping[str, Any], unclear: bool = False) -> str:
-    """Returns "f at train.py:3"; ``unclear`` is whether another function has the same name."""
+def call_words(record: Place, through: str | None = None, unclear: bool = False) -> str:
+    """Returns "f at train.py:3"; ``through`` is the caller to name, ``unclear`` if another function has the name."""
     words = str(record.get("function") or "a call")
     if unclear and record.get("defined_at"):
         words += f" (defined at {record['defined_at']})"
-    at = place(record)
+    at = place(record, through)
     return f"{words} at {at}" if at else words

@@ -7,8 +7,7 @@ comes down, so that no process makes more than three reads.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -22,6 +21,7 @@ from spmdlint.runtime_checks.records import (
     Question,
     QuietRecord,
     QuietRecords,
+    SampleRecord,
     State,
     Subtree,
     WaitRecord,
@@ -44,7 +44,7 @@ class Exchange:
         self._values: deque[str] = deque()
         self._programs_read: dict[str, ProgramRecord] = {}
 
-    def say(self, group: str, index: int, message: dict[str, Any]) -> None:
+    def say(self, group: str, index: int, message: Message) -> None:
         """Publish to the group which call this process is about to make."""
         self.store.put(f"call/{group}/{self._me}/{index // BLOCK}/{index}", message, replace=True)
 
@@ -63,7 +63,7 @@ class Exchange:
             self.store.delete(f"up/{group}/{self._me}/{index // BLOCK - 1}")
             self.store.delete(f"down/{group}/{self._me}/{index // BLOCK - 1}")
 
-    def publish_program(self, digest: str, record: dict[str, Any]) -> None:
+    def publish_program(self, digest: str, record: ProgramRecord) -> None:
         """Publish the record behind a digest, once: it is the same on all processes that have it."""
         if digest not in self._programs_sent:
             self.store.put(f"program/{digest}", record)
@@ -83,7 +83,7 @@ class Exchange:
             self._programs_read[digest] = self.store.wait(f"program/{digest}", ProgramRecord) or {}
         return self._programs_read[digest]
 
-    def put_details(self, group: str, index: int, details: dict[str, Any]) -> None:
+    def put_details(self, group: str, index: int, details: Details) -> None:
         """Publish everything that explains this process's call, after a difference was seen."""
         self.store.put(f"detail/{group}/{index}/{self._me}", details, replace=True)
 
@@ -99,7 +99,7 @@ class Exchange:
         """The last calls without a collective that another process has published."""
         return (self.store.get(f"quiet/{process}", QuietRecords) or {}).get("calls", {})
 
-    def up(self, group: str, index: int, process: int, message: dict[str, Any] | None = None) -> Subtree | None:
+    def up(self, group: str, index: int, process: int, message: Subtree | None = None) -> Subtree | None:
         """Read a child's message for its subtree, or publish this process's."""
         key = f"up/{group}/{process}/{index // BLOCK}/{index}"
         if message is None:
@@ -107,7 +107,7 @@ class Exchange:
         self.store.put(key, message, replace=True)
         return None
 
-    def down(self, group: str, index: int, root: int, message: dict[str, Any] | None = None) -> Subtree | None:
+    def down(self, group: str, index: int, root: int, message: Subtree | None = None) -> Subtree | None:
         """Read the root's message, or publish it."""
         key = f"down/{group}/{root}/{index // BLOCK}/{index}"
         if message is None:
@@ -115,7 +115,7 @@ class Exchange:
         self.store.put(key, message, replace=True)
         return None
 
-    def begin_wait(self, record: dict[str, Any]) -> None:
+    def begin_wait(self, record: WaitRecord) -> None:
         """Publish that this process waits, for which process and where."""
         self.store.put(f"wait/{self._me}", record, replace=True)
 
@@ -123,7 +123,7 @@ class Exchange:
         """The processes that wait, each with the process it waits for and where."""
         return {int(name): value for name, value in self.store.children("wait", WaitRecord).items() if name.isdigit()}
 
-    def put_state(self, state: dict[str, Any]) -> None:
+    def put_state(self, state: State) -> None:
         """Publish how this process ended."""
         self.store.put(f"state/{self._me}", state, replace=True)
 
@@ -131,7 +131,7 @@ class Exchange:
         """How another process ended; None while it runs."""
         return self.store.get(f"state/{process}", State)
 
-    def put_preflight(self, record: dict[str, Any]) -> None:
+    def put_preflight(self, record: PreflightRecord) -> None:
         """Publish how this process was set up."""
         self.store.put(f"preflight/{self._me}", record, replace=True)
 
@@ -139,7 +139,7 @@ class Exchange:
         """How another process was set up, or None for now."""
         return self.store.get(f"preflight/{process}", PreflightRecord)
 
-    def put_sample(self, folder: str, sample: dict[str, Any]) -> None:
+    def put_sample(self, folder: str, sample: SampleRecord) -> None:
         """Publish this process's position, for the process that compares a folder."""
         self.store.put(f"{folder}/{self._me}", sample, replace=True)
 
@@ -147,7 +147,7 @@ class Exchange:
         """The samples in a folder, not yet parsed: most are unchanged since the last look."""
         return {int(name): text for name, text in self.store.texts(folder).items() if name.isdigit()}
 
-    def put_question(self, process: int, question: dict[str, Any]) -> None:
+    def put_question(self, process: int, question: Question) -> None:
         """Ask another process, which then has to be woken."""
         self.store.put(f"question/{process}/{self._me}", question, replace=True)
 
@@ -158,7 +158,7 @@ class Exchange:
             self.store.delete(f"question/{self._me}/{name}")
         return {int(name): question for name, question in asked.items() if name.isdigit()}
 
-    def put_answer(self, asker: int, answer: dict[str, Any]) -> None:
+    def put_answer(self, asker: int, answer: Answer) -> None:
         """Answer a question."""
         self.store.put(f"answer/{asker}/{self._me}", answer, replace=True)
 
@@ -166,7 +166,7 @@ class Exchange:
         """Another process's last answer to this one."""
         return self.store.get(f"answer/{self._me}/{process}", Answer)
 
-    def wake(self, process: int, word: Mapping[str, Any] | None = None) -> None:
+    def wake(self, process: int, word: Word | None = None) -> None:
         """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
         self.store.put(f"word/{process}", word or {}, replace=True)
 
@@ -225,7 +225,7 @@ class Exchange:
         """A request for this process's stack, if there is one."""
         return self.store.get(f"ask/{self._me}", Ask)
 
-    def put_stack(self, answer: dict[str, Any]) -> None:
+    def put_stack(self, answer: Where) -> None:
         """Answer such a request."""
         self.store.put(f"stack/{self._me}", answer, replace=True)
 

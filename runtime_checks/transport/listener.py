@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.exchange import Exchange
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -30,7 +30,7 @@ BETWEEN_ROUNDS = 0.5  # seconds
 class Listener:
     """Calls ``on_word`` in its own thread whenever this process is woken, with the message."""
 
-    def __init__(self, exchange: Exchange, on_word: Callable[[Mapping[str, Any]], None], processes: int = 1) -> None:
+    def __init__(self, exchange: Exchange, on_word: Callable[[Word], None], processes: int = 1) -> None:
         self._exchange = exchange
         self._wait = max(WAIT, processes * WAIT_OF_EACH)
         self._on_word = on_word
@@ -54,7 +54,7 @@ class Listener:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            word: Mapping[str, Any] | None
+            word: Word | None
             try:
                 word = self._exchange.sleep(self._wait)
             except Exception:
@@ -64,7 +64,7 @@ class Listener:
                 self._on_word(word)
 
 
-def wake_many(exchange: Exchange, processes: Sequence[int], word: Mapping[str, Any]) -> None:
+def wake_many(exchange: Exchange, processes: Sequence[int], word: Word) -> None:
     """Wake the listener threads of other processes: several at once if there are many."""
 
     def is_left(process: int) -> bool:

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from spmdlint.runtime_checks.records import Gone, Place, State, UnknownRecordError, read_record
+from spmdlint.runtime_checks.reporting.report import Report
+
+MAX_FILE = 256 << 20  # the report of a large job is longer than a value in the store may be
+T = TypeVar("T")
 
 
 class RunFolder:
@@ -17,22 +24,22 @@ class RunFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def _put(self, name: str, value: Any) -> None:
+    def _put(self, name: str, value: Mapping[str, object]) -> None:
         scratch = self.folder / f".{name}.{os.getpid()}"
         scratch.write_text(json.dumps(value))
         scratch.replace(self.folder / name)
 
-    def _get(self, name: str) -> dict[str, Any] | None:
+    def _get(self, name: str, kind: type[T]) -> T | None:
         try:
-            value = json.loads((self.folder / name).read_text())
-        except (OSError, ValueError):
+            with (self.folder / name).open("rb") as file:
+                return read_record(file.read(MAX_FILE + 1), kind, name, "in the folder of the run", MAX_FILE)
+        except (OSError, UnknownRecordError):
             return None
-        return value if isinstance(value, dict) else None
 
-    def put_report(self, report: dict[str, Any]) -> None:
+    def put_report(self, report: Report) -> None:
         """Write the report of the job; the first one stays."""
         scratch = self.folder / f".report.{os.getpid()}"
-        scratch.write_text(json.dumps(report))
+        scratch.write_text(json.dumps(report.as_data()))
         try:
             os.link(scratch, self.folder / "report.json")
         except FileExistsError:
@@ -40,9 +47,9 @@ class RunFolder:
         finally:
             scratch.unlink(missing_ok=True)
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> Report | None:
         """The report that a process wrote, or None."""
-        return self._get("report.json")
+        return self._get("report.json", Report)
 
     def put_gone(self, process: int, status: int) -> None:
         """Record that a process has ended, with its exit status (negative: the signal)."""
@@ -50,18 +57,18 @@ class RunFolder:
 
     def gone(self, process: int) -> int | None:
         """The exit status of a process that has ended, or None while it runs."""
-        value = self._get(f"gone.{process}")
-        return None if value is None else int(value["status"])
+        value = self._get(f"gone.{process}", Gone)
+        return None if value is None else value["status"]
 
-    def put_state(self, process: int, state: dict[str, Any]) -> None:
+    def put_state(self, process: int, state: State) -> None:
         """Record how a process ended, or where it is at a time-out."""
         self._put(f"state.{process}", state)
 
-    def state(self, process: int) -> dict[str, Any] | None:
+    def state(self, process: int) -> State | None:
         """How a process ended or where it is, as it recorded itself."""
-        return self._get(f"state.{process}")
+        return self._get(f"state.{process}", State)
 
-    def put_joining(self, process: int, site: dict[str, Any]) -> None:
+    def put_joining(self, process: int, site: Place) -> None:
         """Record that a process waits in ``jax.distributed.initialize``, and from where."""
         self._put(f"joining.{process}", site)
 
@@ -70,9 +77,9 @@ class RunFolder:
         (self.folder / f"joining.{process}").unlink(missing_ok=True)
         self._put(f"joined.{process}", {})
 
-    def joining(self, process: int) -> dict[str, Any] | None:
+    def joining(self, process: int) -> Place | None:
         """Where a process waits in ``jax.distributed.initialize``, or None if it does not."""
-        return self._get(f"joining.{process}")
+        return self._get(f"joining.{process}", Place)
 
     def joined(self, process: int) -> bool:
         """Whether a process ever was part of the job."""

@@ -64,7 +64,7 @@ class Store:
         """Whether the client can list a folder, which background mode needs."""
         return hasattr(self._client, "key_value_dir_get")
 
-    def put(self, key: str, value: Mapping[str, Any], *, replace: bool = False) -> bool:
+    def put(self, key: str, value: Mapping[str, object], *, replace: bool = False) -> bool:
         """Set a key; returns False if it is already set and ``replace`` is False."""
         text = json.dumps(value, separators=(",", ":"))
         if len(text) > MAX_VALUE:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.setup import devices_are_up
+from spmdlint.runtime_checks.records import HealthNumbers
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
@@ -57,10 +58,10 @@ class Health:
                 "another tool has replaced what they hook into."
             )
 
-    def numbers(self) -> dict[str, Any]:
-        """Numbers to watch; times are in seconds."""
+    def numbers(self) -> HealthNumbers:
+        """The numbers as they are now."""
         session, now = self._session, time.monotonic()
-        numbers: dict[str, Any] = {
+        numbers: HealthNumbers = {
             "self_test": self.result,
             "self_test_age": None if self._tested_at is None else round(now - self._tested_at, 1),
             "watcher_age": round(now - self.looked_at, 1),

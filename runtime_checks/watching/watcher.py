@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.ending.lastwords import LastWords
+from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import diverged
 from spmdlint.runtime_checks.reporting.sentences import name_processes
@@ -45,7 +45,7 @@ class Watcher:
             self._last_words = LastWords(session, session.background)
         self._wake = threading.Event()
         self._word = self._abort = False
-        self._verdict: Mapping[str, Any] | None = None
+        self._verdict: ShortVerdict | None = None
         self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
 
@@ -59,10 +59,10 @@ class Watcher:
         """Look now, not at the next tick."""
         self._wake.set()
 
-    def told(self, word: Mapping[str, Any]) -> None:
+    def told(self, word: Word) -> None:
         """Another process has a message for this one: a verdict, or something to look for in the store."""
         verdict = word.get("verdict")
-        if isinstance(verdict, dict):
+        if verdict is not None:
             self._verdict = verdict
         else:
             self._word = True
@@ -125,7 +125,7 @@ class Watcher:
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
-            folder.put_state(session.me, {"state": "late", **session.where()})
+            folder.put_state(session.me, late(session.where()))
         session.health.look()
         if session.joining is not None and not session.joins():
             return
@@ -138,7 +138,7 @@ class Watcher:
             question = session.exchange.asked()
             if question is not None and question != self._answered:
                 self._answered = question
-                session.exchange.put_stack({**session.where(), "number": question.get("number")})
+                session.exchange.put_stack({**session.where(), "number": question.get("number", 0)})
             session.ending.look()
         if session.ending.verdict is not None:
             self._enforce()
@@ -226,3 +226,10 @@ class Watcher:
         report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
         session.ending.declare(report)
         session.ending.leave()
+
+
+def late(where: Where) -> State:
+    """Where this process is, for a launcher whose time-out has expired."""
+    place: Place = where
+    told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
+    return {**told, "place": where["place"], "uncounted": where["uncounted"]}

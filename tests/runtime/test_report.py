@@ -144,7 +144,7 @@ def test_the_text_names_only_rules_that_can_be_looked_up() -> None:
 
 
 def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:
-    place = {"filename": str(path), "location": {"row": related, "column": 1}}
+    place = {"filename": str(path), "location": {"row": related, "column": 1}, "message": "led there"}
     location = {"row": row, "column": 1}
     return {"code": code, "filename": str(path), "location": location, "message": "why", "related": [place]}
 
