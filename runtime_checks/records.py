@@ -56,20 +56,25 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class ProgramRecord(TypedDict, total=False):
-    """The decisive fields of a program, and in background mode what explains it."""
+class ProgramFields(TypedDict, total=False):
+    """The decisive fields of a program but its devices, and in background mode what explains it."""
 
     environment: dict[str, str] | None
     function: str | None
     defined_at: str | None
     name: str | None
     value: str | None
-    devices: list[Count] | None
     module: str | None
     order: str | None
     keys: str | None
     static: dict[str, str] | None
     arguments: list[Argument] | None
+
+
+class ProgramRecord(ProgramFields, total=False):
+    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
+
+    devices: list[Count] | None
 
 
 class Side(ProgramRecord, Place, total=False):

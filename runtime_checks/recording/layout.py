@@ -10,7 +10,7 @@ import struct
 from typing import TypedDict
 
 from spmdlint.runtime_checks.recording import timing
-from spmdlint.runtime_checks.records import Argument, Count, ProgramRecord, State
+from spmdlint.runtime_checks.records import Count, ProgramFields, ProgramRecord, State
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
@@ -29,20 +29,10 @@ class Runs(TypedDict):
     runs: list[tuple[Count, Count]]
 
 
-class RecordedProgram(TypedDict, total=False):
+class RecordedProgram(ProgramFields, total=False):
     """A :class:`ProgramRecord` in a line: long lists of devices are packed."""
 
-    environment: dict[str, str] | None
-    function: str | None
-    defined_at: str | None
-    name: str | None
-    value: str | None
     devices: list[Count] | Runs | None
-    module: str | None
-    order: str | None
-    keys: str | None
-    static: dict[str, str] | None
-    arguments: list[Argument] | None
 
 
 Line = TypedDict(
@@ -72,13 +62,14 @@ with its record, how the program ended, or what was omitted."""
 
 def packed_program(record: ProgramRecord) -> RecordedProgram:
     """A record as it is written."""
-    rest: RecordedProgram = {**record}
-    return {**rest, "devices": pack_runs(record.get("devices"))}
+    fields: ProgramFields = record
+    return {**fields, "devices": pack_runs(record.get("devices"))}
 
 
 def unpacked_program(record: RecordedProgram) -> ProgramRecord:
     """The record that :func:`packed_program` packed; raises ``ValueError`` for a list that no recording has."""
-    return {**record, "devices": unpack_runs(record.get("devices"))}
+    fields: ProgramFields = record
+    return {**fields, "devices": unpack_runs(record.get("devices"))}
 
 
 def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
