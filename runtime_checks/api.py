@@ -132,9 +132,10 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
 
 
 def _why_not(session: Session) -> str | None:
-    if not session.active:
-        return session.why_inactive
-    return "not all processes have enabled the checks yet" if session.joining is not None else None
+    checks = session.checks
+    if not checks.active:
+        return checks.why_inactive
+    return "not all processes have enabled the checks yet" if checks.joining is not None else None
 
 
 def _session() -> Session | None:
@@ -157,23 +158,23 @@ def status() -> Status:
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)
     told = session.guard.run(_told, hook, session)
-    return told or Status(hook.options.mode, watching=False, reason=session.why_inactive)
+    return told or Status(hook.options.mode, watching=False, reason=session.checks.why_inactive)
 
 
 def _told(hook: Hook, session: Session) -> Status:
     if session.background is not None:
-        session.journal.drain()
+        session.background.journal.drain()
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},
-        watching=session.active,
-        joined=session.active and session.joining is None,
+        watching=session.checks.active,
+        joined=session.checks.active and session.checks.joining is None,
         reason=_why_not(session),
         process=session.me,
         processes=session.count,
-        calls={",".join(map(str, group.processes)): group.count for group in session.ledger.groups()},
-        quiet=sum(session.ledger.quiet.values()),
-        layers=dict(session.layers),
-        notes=list(session.notes),
+        calls={",".join(map(str, group.processes)): group.count for group in session.own.ledger.groups()},
+        quiet=sum(session.own.ledger.quiet.values()),
+        layers=dict(session.own.layers),
+        notes=list(session.checks.notes),
         health=session.health.numbers(),
     )

@@ -47,13 +47,13 @@ def unit(path: Path, root: Path = ROOT) -> str:
     return parts[0] if len(parts) > 1 else path.stem
 
 
-def imported(path: Path, package: str = "spmdlint") -> Iterator[str]:
-    """The units of a package that a module imports when it runs, here or in one of its functions."""
+def imported(path: Path, package: str = "spmdlint", *, types: bool = False) -> Iterator[str]:
+    """The units of a package that a module imports when it runs, here or in one of its functions; or for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     types_only = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -98,7 +98,7 @@ def runtime_graph() -> dict[str, set[str]]:
         if path.name not in ("__init__.py", "__main__.py") or path.parent != CHECKS:
             own = unit(path, CHECKS)
             found.setdefault(own, set()).update(
-                other for other in imported(path, "spmdlint.runtime_checks") if other != own
+                other for other in imported(path, "spmdlint.runtime_checks", types=True) if other != own
             )
     return found
 

@@ -12,16 +12,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.calls.frames import owner_of
 from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.transport.job import Job
 
 FIELDS = {
     "devices": "the number of local devices",
@@ -130,10 +129,11 @@ def _side(value: object) -> str:
 class Setup:
     """The preflight record of this process, and those it was compared with. Also used from the watcher thread."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, job: Job, checks: Checks) -> None:
+        self._job = job
+        self._checks = checks
         self._mine: PreflightRecord | None = None
-        self._compared = {session.me}
+        self._compared = {job.me}
         self._lock = BoundedLock(BLOCKED_AFTER)
 
     @property
@@ -146,17 +146,17 @@ class Setup:
         with self._lock:
             if self._mine is None and devices_are_up():
                 self._mine = record()
-                self._session.exchange.put_preflight(self._mine)
+                self._job.exchange.put_preflight(self._mine)
 
     def _tell_sources(self, process: int, paths: list[str]) -> None:
         """Report files that differ. It is not a verdict, because only a comment may differ."""
         for path in paths:
-            self._session.note(f"{path} differs between process {self._session.me} and process {process}.")
+            self._checks.note(f"{path} differs between process {self._job.me} and process {process}.")
         if paths:
             words = ", ".join(paths[:MAX_TOLD]) + (
                 f" and {len(paths) - MAX_TOLD} more" if len(paths) > MAX_TOLD else ""
             )
-            me = self._session.me
+            me = self._job.me
             write_error(f"spmdlint: source files of process {me} and process {process} differ: {words}.\n")
 
     def compare_with(self, process: int) -> Report | None:
@@ -164,7 +164,7 @@ class Setup:
         self.publish()
         if self._mine is None or process in self._compared:
             return None
-        theirs = self._session.exchange.preflight(process)
+        theirs = self._job.exchange.preflight(process)
         if theirs is None:
             return None
         self._compared.add(process)
@@ -173,7 +173,7 @@ class Setup:
         if found is None:
             return None
         words, mine, other = found
-        me = self._session.me
+        me = self._job.me
         message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
         sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
         sides[process] = ProcessReport("running", detail=f"{words}: {other}")

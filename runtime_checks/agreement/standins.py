@@ -23,7 +23,11 @@ Quiet = Mapping[int, Sequence[QuietRecord]]
 
 
 def explained(
-    report: Report, group: Sequence[int], calls: Calls, quiet: Quiet, texts: Callable[[int, str], Mapping[str, str]]
+    report: Report,
+    group: Sequence[int],
+    calls: Calls,
+    quiet: Quiet,
+    texts: Callable[[int, str], Mapping[str, str]] = lambda _process, _digest: {},
 ) -> Report:
     """The report of a proven difference, retold where a process ran the call without a collective; or with remarks.
 

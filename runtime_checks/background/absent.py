@@ -6,14 +6,12 @@ They have published nothing there, so they cannot be compared; the first process
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import Journal
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.transport.job import Job
 
 AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
 SELDOM = 60.0  # at most this many seconds between two questions
@@ -23,12 +21,12 @@ ASKED = 64  # processes that it asks about at a time
 class Absent:
     """Asks how the others ended while this process makes no calls, less and less often."""
 
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
+    def __init__(self, job: Job, others: OtherProcesses, journal: Journal) -> None:
+        self._others = others
         self._journal = journal
         self._found: dict[str, dict[int, Sample]] = {}
         self._made = -1
-        self._first_pause = max(AFTER, session.count / PROCESSES_A_SECOND)
+        self._first_pause = max(AFTER, job.count / PROCESSES_A_SECOND)
         self._pause: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
@@ -46,7 +44,7 @@ class Absent:
             self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
             self._due[group.key] = now + self._pause[group.key]
             for process in [process for process in processes if process not in found][:ASKED]:
-                ended = self._session.ended(process)
-                if ended is not None and not int(dict(ended.get("counts") or {}).get(group.key) or 0):
+                ended = self._others.ended(process)
+                if ended is not None and not (ended.get("counts") or {}).get(group.key):
                     found[process] = Sample(0, 0, state=str(ended.get("state")))
         return found

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import History, read_history
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import read, read_programs
 from spmdlint.runtime_checks.recording.replay import Replay, unpack
-from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
+from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State, Where
+from spmdlint.runtime_checks.transport.job import Job
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
-    from spmdlint.runtime_checks.session import Session
 
 ANSWERS_WITHIN = 2.5  # seconds for all answers
 
@@ -21,15 +22,16 @@ ANSWERS_WITHIN = 2.5  # seconds for all answers
 class Asking:
     """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
 
-    def __init__(self, session: Session, background: Background) -> None:
-        self._session = session
+    def __init__(self, job: Job, others: OtherProcesses, background: Background) -> None:
+        self._job = job
+        self._others = others
         self._background = background
         self._number = 0
         self._programs: dict[tuple[int, str], ProgramRecord] = {}
 
     def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time."""
-        exchange = self._session.exchange
+        exchange = self._job.exchange
         self._number += 1
         waiting = set(processes)
         for process in sorted(waiting):
@@ -53,7 +55,7 @@ class Asking:
         found: dict[int, History] = {}
         living = []
         for process in processes:
-            if process == self._session.me:
+            if process == self._job.me:
                 found[process] = self._read(self._background.history(many))
             elif (dead := self._dead(process)) is not None:
                 found[process] = dead
@@ -80,36 +82,42 @@ class Asking:
 
     def _dead(self, process: int) -> History | None:
         """The recording of a process that died before it could publish."""
-        session = self._session
-        if session.folder is None or session.options.run_folder is None or session.folder.gone(process) is None:
+        path = self._job.recording_of(process)
+        if path is None:
             return None
-        ended = session.ended(process) or State(state="died")
-        rows = read(session.options.run_folder / f"{process}.ledger")
-        return read_history(str(ended["state"]), rows, ended)
+        ended = self._others.ended(process) or State(state="died")
+        return read_history(str(ended["state"]), read(path), ended)
 
     def texts(self, process: int, digest: str) -> dict[str, str]:
         """The lowered module of a living process's program, packed."""
-        session = self._session
-        if process == session.me:
+        if process == self._job.me:
             return self._background.texts(digest)
-        if session.folder is not None and session.folder.gone(process) is not None:
+        if self._job.gone(process) is not None:
             return {}
         return self.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
 
     def program(self, process: int, digest: str) -> ProgramRecord:
         """The record behind a process's digest, as far as it is available."""
-        session = self._session
         own = self._background.explained(digest)
-        if own or process == session.me:
+        if own or process == self._job.me:
             return own  # equal digests have equal decisive fields
         key = (process, digest)
         known = self._programs.get(key, ProgramRecord())
         if "module" in known:
             return known
-        if session.folder is not None and session.folder.gone(process) is not None and session.options.run_folder:
-            found = read_programs(session.options.run_folder / f"{process}.ledger").get(digest, ProgramRecord())
+        path = self._job.recording_of(process)
+        if path is not None:
+            found = read_programs(path).get(digest, ProgramRecord())
         else:
             answer = self.ask([process], {"program": digest}).get(process, Answer())
             found = answer.get("program") or ProgramRecord()
         self._programs[key] = {**known, **found}
         return self._programs[key]
+
+    def whereabouts(self, process: int) -> Where | None:
+        """Where another process is now; None if it does not answer."""
+        return self.ask([process], {"stack": True}).get(process, Answer()).get("where")
+
+    def lives(self, process: int) -> bool:
+        """Whether the checks of another process answer."""
+        return bool(self.ask([process], {}))

@@ -7,18 +7,16 @@ error of one process, at longer and longer intervals.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.transport.job import Job
 
 AGREEING = 5  # factor on the delay before it is reported that all agree
 SHOWN = 3  # late processes whose stacks are shown
@@ -28,8 +26,9 @@ FRAMES = 8
 class Lateness:
     """The reports on each group, and when the next one is due."""
 
-    def __init__(self, session: Session, asking: Asking) -> None:
-        self._session = session
+    def __init__(self, job: Job, own: ThisProcess, asking: Asking) -> None:
+        self._job = job
+        self._own = own
         self._asking = asking
         self._next: dict[str, float] = {}
         self._stuck_at: dict[str, object] = {}
@@ -37,7 +36,7 @@ class Lateness:
     def look(self, group: Group, samples: Mapping[int, Sample], moved: Mapping[int, float], now: float) -> None:
         """Report a hang, if no process has made a call for some time and it was not reported yet."""
         still = now - max(moved[process] for process in samples)
-        if still < self._session.options.late_after:
+        if still < self._job.options.late_after:
             return
         running = {process: sample for process, sample in samples.items() if sample.state == "running"}
         most = max(sample.count for sample in samples.values())
@@ -46,7 +45,7 @@ class Lateness:
         if not waits or most == 0 or not running or len(samples) < 2:
             return
         place = tuple(sorted((process, sample.serial) for process, sample in samples.items()))
-        first = self._session.options.late_after * (1 if behind else AGREEING)
+        first = self._job.options.late_after * (1 if behind else AGREEING)
         if self._stuck_at.get(group.key) != place:
             self._stuck_at[group.key] = place
             self._next[group.key] = first
@@ -82,8 +81,8 @@ class Lateness:
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
                 where = answers[process].get("where") or Where()
-            elif process == self._session.me:
-                where = self._session.where()
+            elif process == self._job.me:
+                where = self._own.where()
             else:
                 by = _calls(most - sample.count)
                 lines.append(
@@ -110,7 +109,7 @@ class Lateness:
     def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
         """The words on a late process that ran the call that others wait in without a collective, or ""."""
         call: Place = {"function": there.function, "filename": there.filename, "line": there.line}
-        mine = self._session.quiet.recent([group]).get(group.key, [])
+        mine = self._own.quiet.recent([group]).get(group.key, [])
         return late_words(call, mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 

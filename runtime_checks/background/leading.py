@@ -9,23 +9,27 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.background.absent import Absent
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import WINDOW
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
-    from spmdlint.runtime_checks.session import Session
 
 USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
@@ -52,42 +56,51 @@ class _Watched:
 class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
-    def __init__(self, session: Session, background: Background) -> None:
-        self._session = session
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        verdicts: Verdicts,
+        background: Background,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._checks = checks
+        self._verdicts = verdicts
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(session, background.journal)
-        self.asking = Asking(session, background)
-        self.lateness = Lateness(session, self.asking)
+        self._absent = Absent(job, others, background.journal)
+        self.asking = Asking(job, others, background)
+        self.lateness = Lateness(job, own, self.asking)
 
     def look(self, now: float) -> None:
         """Compare the published samples in all groups that this process leads."""
-        session = self._session
-        if session.interrupted():
+        if self._job.interrupted():
             return  # which reaches processes at different times
-        for group in session.ledger.groups():
+        for group in self._own.ledger.groups():
             for folder in self._folders(group, now):
                 report = self._look_at(group, folder, now)
                 if report is not None:
-                    session.proclaim(report)
+                    self._verdicts.proclaim(report)
                     return
 
     def _folders(self, group: Group, now: float) -> list[str]:
         """The folders to compare, including those of leaders that are gone or ended without a call of the group."""
-        session = self._session
-        if session.me not in group.processes:
+        me = self._job.me
+        if me not in group.processes:
             return []
-        before = group.processes[: group.processes.index(session.me)]
+        before = group.processes[: group.processes.index(me)]
         absent = self._absent.among(group, before, now) if before else {}
         is_first = all(self._gone(process) or process in absent for process in before)
-        return leads(group.key, group.processes, group.processes[0] if is_first else session.me)
+        return leads(group.key, group.processes, group.processes[0] if is_first else me)
 
     def _gone(self, process: int) -> bool:
-        folder = self._session.folder
-        return folder is not None and folder.gone(process) is not None
+        return self._job.gone(process) is not None
 
     def _look_at(self, group: Group, folder: str, now: float) -> Report | None:
         watched = self._watched.setdefault(folder, _Watched())
@@ -115,7 +128,7 @@ class Leader:
     def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
         """Read a folder; returns the processes that have published since the last look."""
         found = self._published(folder)
-        found[self._session.me] = self._background.own_sample(group)
+        found[self._job.me] = self._background.own_sample(group)
         silent = (process for process in members_in(folder, group.processes) if process not in found)
         for process, sample in self._absent.among(group, silent, now).items():
             found.setdefault(process, sample)
@@ -131,7 +144,7 @@ class Leader:
         return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._session.me or group.trail is None or (process, group.key) in self._excused:
+        if process == self._job.me or group.trail is None or (process, group.key) in self._excused:
             return False
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
@@ -151,8 +164,8 @@ class Leader:
             wanted = list(suspected)
             others = sorted(samples, key=lambda process: (-samples[process].count, process))
             wanted += [process for process in others if process not in wanted][: max(2, ASKED - len(wanted))]
-            if self._session.me not in wanted:
-                wanted.append(self._session.me)
+            if self._job.me not in wanted:
+                wanted.append(self._job.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self.asking.program, self.asking.texts)
@@ -167,9 +180,9 @@ class Leader:
             }
             self._excused |= excused
             for process, _ in sorted(excused):
-                self._session.note(
+                self._checks.note(
                     f"Process {process} is no longer compared within {name_processes(group.processes)}: the digests "
-                    f"of its calls differ from those of process {self._session.me}, but no field known on both "
+                    f"of its calls differ from those of process {self._job.me}, but no field known on both "
                     "sides does."
                 )
         return report
@@ -194,16 +207,16 @@ class Leader:
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = {key for key, found in finals.items() if len(found) > 1}
-        groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
+        groups = [group for group in self._own.ledger.groups() if group.key in uneven or died]
         suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
         if not uneven and not died:
             return None
         if not groups:
-            groups = self._session.ledger.groups()[:1]
+            groups = self._own.ledger.groups()[:1]
         for group in groups:
             inside = [process for process in suspects if process in group.processes]
             last = {process: (told.get("finals") or {}).get(group.key) for process, told in ended.items()}
-            odd = [process for process in inside if last[process] != last[self._session.me]]
+            odd = [process for process in inside if last[process] != last[self._job.me]]
             samples = {process: Sample(0, 0) for process in inside}
             report = self.inquire(group, odd, samples)
             if report is not None:
@@ -212,16 +225,17 @@ class Leader:
 
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
-        session, lines = self._session, []
-        tells_of_all = session.me == 0 or session.count <= SMALL
-        for group in session.ledger.groups() if tells_of_all else ():
+        job, own = self._job, self._own
+        lines: list[str] = []
+        tells_of_all = job.me == 0 or job.count <= SMALL
+        for group in own.ledger.groups() if tells_of_all else ():
             samples: dict[int, Sample] = {}
             for number in range(0, len(group.processes), SECTION):
                 samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
-            samples[session.me] = self._background.own_sample(group)
+            samples[job.me] = self._background.own_sample(group)
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
-        where = session.where()
-        lines.append(f"spmdlint: process {session.me} is at {where['place'] or 'an unknown line'}")
+        where = own.where()
+        lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
         lines += [f"      {frame}" for frame in where["stack"]]
         write_error("\n".join(lines) + "\n")
 
@@ -229,19 +243,19 @@ class Leader:
         """How many calls each process had made when it last published."""
         found: dict[int, int] = {}
         try:
-            for group in self._session.ledger.groups():
+            for group in self._own.ledger.groups():
                 for number in range(0, len(group.processes), SECTION):
                     for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
                         found[process] = max(found.get(process, 0), sample.serial)
         except StoreLostError:
             return {}
-        found.pop(self._session.me, None)
+        found.pop(self._job.me, None)
         return dict(sorted(found.items()))
 
     def _published(self, folder: str) -> dict[int, Sample]:
         """The samples in a folder: the same objects as in the last look if nothing new was published."""
         known, read = self._read_before.get(folder, {}), {}
-        for process, text in self._session.exchange.samples(folder).items():
+        for process, text in self._job.exchange.samples(folder).items():
             before = known.get(process)
             key = f"{folder}/{process}"
             read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
@@ -250,7 +264,6 @@ class Leader:
 
     def after_deaths(self) -> Report | None:
         """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
-        session = self._session
         with self._lock:
             self._background.journal.drain()
-            return judge(self.asking.histories(range(session.count), WINDOW), self.asking.program)
+            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking.program)

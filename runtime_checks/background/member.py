@@ -14,6 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
@@ -23,13 +26,14 @@ from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal
 from spmdlint.runtime_checks.recording.replay import pack
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Answer, EventRecord, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.recording.writing import Recording
-    from spmdlint.runtime_checks.session import Session
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
@@ -41,14 +45,26 @@ PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 class Background:
     """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
-    def __init__(self, session: Session, recording: Recording | None) -> None:
-        self._session = session
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        verdicts: Verdicts,
+        recording: Recording | None,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._checks = checks
+        self._verdicts = verdicts
         self._recording = recording
-        session.ledger.on_new = self._new_group
-        self.journal = Journal(session.ledger, recording, self._stopped)
-        self.journal.failed = session.guard.failed
-        self.leader = Leader(session, self)
-        self.cadence = Cadence(session.me, session.count)
+        own.ledger.on_new = self._new_group
+        self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
+        self.journal.failed = checks.guard.failed
+        checks.hold_calls = self.journal.stop
+        self.leader = Leader(job, own, others, checks, verdicts, self)
+        self.cadence = Cadence(job.me, job.count)
         self.state = "running"
         self.end = State()
         self.over = False
@@ -64,7 +80,7 @@ class Background:
         self._no_calls = False
 
     def _new_group(self, group: Group) -> None:
-        if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
+        if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
             group.trail = Trail()
 
     # Methods for the thread that makes the call.
@@ -76,16 +92,16 @@ class Background:
         if program.digest not in self._explained:
             self._explain(program, call)
             self.journal.note_slowly(event)
-            if program.value is None and self._session.joining is None:  # each asserted value is new
+            if program.value is None and self._checks.joining is None:  # each asserted value is new
                 self._served.clear()
                 self._urgent.set()
-                self._session.wake_watcher()
+                self._job.wake_watcher()
                 self._served.wait(URGENT_WITHIN)
         else:
             self.journal.note_slowly(event)
 
     def _explain(self, program: Program, call: Call) -> None:
-        record = call.record(self._session.provenance)
+        record = call.record(self._own.provenance)
         self._explained[program.digest] = record
         if program.module is not None and inspect.ismethod(call.texts):
             self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
@@ -104,21 +120,21 @@ class Background:
         """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
         while self._no_calls:
             time.sleep(1.0)
-        self._session.raise_if_broken()
-        self._session.ending.act()
+        self._checks.raise_if_broken()
+        self._verdicts.act()
 
     # Methods for the watcher thread.
 
     def tick(self) -> None:
         """Number the recorded calls; publish and compare when it is time."""
         self.journal.drain()
-        for group in self._session.ledger.groups():
+        for group in self._own.ledger.groups():
             if len(group.threads) > 1:
                 named = name_processes(group.processes)
-                self._session.warn(f"two threads make parallel calls over {named}; their order is not determined.")
+                self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
         if self.journal.overrun:
-            self._session.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
-        if not self._session.active:
+            self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
+        if not self._checks.active:
             return
         now = time.monotonic()
         urgent = self._urgent.is_set() or now < self._hurry_until
@@ -145,7 +161,7 @@ class Background:
 
     def rest(self) -> float:
         """Seconds until :meth:`tick` has something to do."""
-        leads = any(group.trail is not None for group in self._session.ledger.groups())
+        leads = any(group.trail is not None for group in self._own.ledger.groups())
         due = min(self.cadence.publish_at, self.cadence.look_at) if leads else self.cadence.publish_at
         return max(SHORTEST_REST, due - time.monotonic())
 
@@ -153,15 +169,15 @@ class Background:
         """Publish this process's position for the processes that compare it."""
         with self._lock:
             last, changed = self.journal.last, []
-            for group in self._session.ledger.groups():
+            for group in self._own.ledger.groups():
                 sample = self._sample(group, last)
                 said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
-                if self._published.get(group.key) != said and self._session.me in group.processes:
+                if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
             for group, sample, said in changed:
-                for folder in publishes_in(group.key, group.processes, self._session.me):
-                    self._session.exchange.put_sample(folder, sample.data())
+                for folder in publishes_in(group.key, group.processes, self._job.me):
+                    self._job.exchange.put_sample(folder, sample.data())
                 self._published[group.key] = said
             self._published_at = time.monotonic()
         self._served.set()
@@ -195,15 +211,15 @@ class Background:
 
     def answer(self) -> None:
         """Answer the questions of other processes."""
-        exchange = self._session.exchange
+        exchange = self._job.exchange
         for asker, question in exchange.questions().items():
             answer: Answer = {"number": question.get("number", 0)}
-            if not self._session.active:
+            if not self._checks.active:
                 answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
             else:
                 self._tell_of_calls(question, answer)
             if question.get("stack"):
-                answer["where"] = self._session.where()
+                answer["where"] = self._own.where()
             exchange.put_answer(asker, answer)
 
     def _tell_of_calls(self, question: Question, answer: Answer) -> None:
@@ -223,13 +239,13 @@ class Background:
         """The lowered module of a program of this process, packed."""
         reference = self._modules.get(digest)
         read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else self._session.quiet.texts(digest)
+        return pack_texts(read()) if read is not None else self._own.quiet.texts(digest)
 
     def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""
         calls = list(self.journal.calls)[-many:]
         places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
-        groups = self._session.ledger.groups()
+        groups = self._own.ledger.groups()
         return {
             "state": self.state,
             "end": self.end,
@@ -237,17 +253,17 @@ class Background:
             "groups": {group.key: (group.count, group.prefix) for group in groups},
             "table": [_told(event) for event in places],
             "calls": pack([places[event] for event in calls]),
-            "quiet": self._session.quiet.all(groups),
+            "quiet": self._own.quiet.all(groups),
         }
 
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
-        session = self._session
-        if self.state != "running" and session.exchange.over():
+        exchange = self._job.exchange
+        if self.state != "running" and exchange.over():
             self.over = True
-        aside = session.exchange.aside() if session.active else None
+        aside = exchange.aside() if self._checks.active else None
         if aside is not None:
-            session.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
+            self._checks.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
 
     # Methods for the end.
 

@@ -8,14 +8,26 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, source_identity
 from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.provenance import Provenance
+from spmdlint.runtime_checks.guard import Guard
 
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.session import Session
+
+class Caller(Protocol):
+    """What agrees on the calls of this process with the others of its job."""
+
+    me: int
+    count: int
+    guard: Guard
+    provenance: Provenance
+
+    def call(self, call: Call, within: float | None = None) -> str:
+        """Agree on a call before it is made."""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +37,7 @@ BLOCK = 512  # words
 
 
 def announce(
-    session: Session,
+    caller: Caller,
     function: str,
     *,
     name: str | None = None,
@@ -37,23 +49,23 @@ def announce(
 
     ``within`` bounds the wait in seconds for an operation with its own time-out.
     """
-    members = tuple(sorted(processes)) if processes is not None else tuple(range(session.count))
-    if session.me not in members or len(members) < 2:
+    members = tuple(sorted(processes)) if processes is not None else tuple(range(caller.count))
+    if caller.me not in members or len(members) < 2:
         return
     program = Program(function=function, processes=members, name=name, value=value.words if value else None)
     leaves = value.leaves if value is not None else ()
     values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
     words = [leaf.words for leaf in leaves]
     site = user_site(sys._getframe(1))
-    session.call(Call(program, site, values=values, names=names, words=words), within=within)
+    caller.call(Call(program, site, values=values, names=names, words=words), within=within)
 
 
-def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | None]) -> Callable[P, R]:
+def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
     """A callable that all processes have to call in the same order, with equal shapes and dtypes of array arguments."""
     code = getattr(fun, "__code__", None)
     place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
 
-    def announce_tracked(session: Session, given: object) -> None:
+    def announce_tracked(caller: Caller, given: object) -> None:
         if not _outside_traces():
             return
         import jax
@@ -63,17 +75,17 @@ def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | N
         program = Program(
             function=name,
             defined_at=place,
-            processes=tuple(range(session.count)),
+            processes=tuple(range(caller.count)),
             module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
         )
-        tags = session.provenance.tags_of(arrays)
-        session.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
+        tags = caller.provenance.tags_of(arrays)
+        caller.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
 
     @functools.wraps(fun)
     def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-        session = session_of()
-        if session is not None:
-            session.guard.run(announce_tracked, session, (args, kwargs))
+        caller = caller_of()
+        if caller is not None:
+            caller.guard.run(announce_tracked, caller, (args, kwargs))
         return fun(*args, **kwargs)
 
     return watched

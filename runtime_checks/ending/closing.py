@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses, Whereabouts
+from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
+from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, diverged
 from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.session import Session
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
@@ -41,223 +44,241 @@ class Outcome:
     detail: str | None = None
 
 
-def close(session: Session, outcome: Outcome) -> None:
-    """Publish how this process ended and wait for the others; does not return if the job has diverged."""
-    limit = None
-    while True:
-        try:
-            if _may_close(session):
-                _close(session, outcome)
-            return
-        except StoreLostError:
-            limit = limit or time.monotonic() + BEARS
-            if time.monotonic() > limit:
-                return  # no process is left to agree with
-            time.sleep(SLOWEST_TICK)
+class Closing:
+    """The end of this process's part in the job. ``self_test`` runs the self-test of the checks, if none has run."""
 
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        ending: Ending,
+        setup: Setup,
+        background: Background | None,
+        self_test: Callable[[], object],
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._others = others
+        self._checks = checks
+        self._ending = ending
+        self._setup = setup
+        self._background = background
+        self._self_test = self_test
+        self._life = Life(job, checks, background.leader.asking if background is not None else others)
 
-def _may_close(session: Session) -> bool:
-    """Whether all have joined, and the checks see what they should."""
-    if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
-        return False
-    if not session.health.tested:
-        session.health.look()
-    return session.active
+    def close(self, outcome: Outcome) -> None:
+        """Publish how this process ended and wait for the others; does not return if the job has diverged."""
+        limit = None
+        while True:
+            try:
+                if self._may_close():
+                    self._close(outcome)
+                return
+            except StoreLostError:
+                limit = limit or time.monotonic() + BEARS
+                if time.monotonic() > limit:
+                    return  # no process is left to agree with
+                time.sleep(SLOWEST_TICK)
 
-
-def leave_quietly(session: Session) -> None:
-    """Publish that this process makes no more calls, without waiting for the others."""
-    try:
-        if session.background is not None:
-            session.background.finish("finished", State())
-        else:
-            session.put_quiet()
-        session.exchange.put_state(session.end_state("finished", None, None))
-    except StoreLostError:
-        return
-
-
-def _close(session: Session, outcome: Outcome) -> None:
-    session.setup.publish()
-    _leave_if_diverged(session)
-    if session.background is not None:
-        session.background.journal.drain()  # the last calls belong to how this process ended
-    state = _publish(session, outcome)
-    if outcome.state == "interrupted":
-        if not _interrupted_alone(session, state):
-            return
-        outcome = Outcome("raised", outcome.site, outcome.detail)
-        state = _publish(session, outcome)
-    ended = _all_ended(session, outcome, state)
-    if ended is None:
-        return
-    _leave_if_diverged(session)
-    report = _last_look(session, outcome, ended)
-    if report is not None:
-        session.ending.declare(report)
-        _leave_if_diverged(session)
-    _note_quiet(session, ended)
-    if session.background is not None:
-        if session.ending.verdict is None:
-            session.exchange.put_over()
-        session.wake_all()
-
-
-def _publish(session: Session, outcome: Outcome) -> State:
-    """Publish how this process ended."""
-    state = session.end_state(outcome.state, outcome.site, outcome.detail)
-    session.record_end(state)
-    if session.folder is not None:
-        session.folder.put_state(session.me, state)
-    if session.background is not None:
-        session.background.finish(outcome.state, state)
-    else:
-        session.put_quiet()
-    session.exchange.put_state(state)
-    return state
-
-
-def _interrupted_alone(session: Session, state: State) -> bool:
-    """Whether others still run after an interrupt of the whole job would have reached them: they then wait in vain."""
-    if session.count > ASKED:
-        return False
-    ended: dict[int, State] = {session.me: state}
-    until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
-    while time.monotonic() < until:
-        _collect(session, ended)
-        if len(ended) == session.count or not session.active or session.interrupted():
+    def _may_close(self) -> bool:
+        """Whether all have joined, and the checks see what they should."""
+        joining = self._checks.joining
+        if joining is not None and not self._checks.follow(joining.wait_at_the_end()):
             return False
-        time.sleep(tick)
-        tick = min(tick * 1.2, SLOWEST_TICK)
-    return True
+        self._self_test()
+        return self._checks.active
 
+    def leave_quietly(self) -> None:
+        """Publish that this process makes no more calls, without waiting for the others."""
+        try:
+            self._finish("finished", State())
+            self._job.exchange.put_state(self._own.end_state("finished", None, None))
+        except StoreLostError:
+            return
 
-def _all_ended(session: Session, outcome: Outcome, state: State) -> dict[int, State] | None:
-    """Hold until all have ended; returns how each ended, or None if this process need not check that."""
-    began, tick = time.monotonic(), TICK
-    ended: dict[int, State] = {session.me: state}
-    background, life = session.background, Life(session)
-    while len(ended) < session.count:
-        if not session.active:
-            return None
-        if background is None or session.ending.verdict is not None:
-            _leave_if_diverged(session)
-        held = time.monotonic() - began
-        if session.interrupted() or held > _longest(session, outcome):
-            return None
-        if background is None or _closes(session):
-            _collect(session, ended)
-            life.look([process for process in range(session.count) if process not in ended])
-        elif background.over:
-            return None
+    def _close(self, outcome: Outcome) -> None:
+        self._setup.publish()
+        self._leave_if_diverged()
+        if self._background is not None:
+            self._background.journal.drain()  # the last calls belong to how this process ended
+        state = self._publish(outcome)
+        if outcome.state == "interrupted":
+            if not self._interrupted_alone(state):
+                return
+            outcome = Outcome("raised", outcome.site, outcome.detail)
+            state = self._publish(outcome)
+        ended = self._all_ended(outcome, state)
+        if ended is None:
+            return
+        self._leave_if_diverged()
+        report = self._last_look(outcome, ended)
+        if report is not None:
+            self._ending.declare(report)
+            self._leave_if_diverged()
+        self._note_quiet(ended)
+        if self._background is not None:
+            if self._ending.verdict is None:
+                self._job.exchange.put_over()
+            self._ending.wake_all()
+
+    def _publish(self, outcome: Outcome) -> State:
+        """Publish how this process ended, and record it if all its calls are in the recording."""
+        state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
+        if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
+            self._own.recorded.end(state)
+        if self._job.folder is not None:
+            self._job.folder.put_state(self._job.me, state)
+        self._finish(outcome.state, state)
+        self._job.exchange.put_state(state)
+        return state
+
+    def _finish(self, word: str, state: State) -> None:
+        """Publish what others may still ask, before they learn that this process has ended."""
+        if self._background is not None:
+            self._background.finish(word, state)
         else:
-            life.look([0])
-        if len(ended) < session.count:
+            self._own.publish_quiet(self._job.exchange)
+
+    def _interrupted_alone(self, state: State) -> bool:
+        """Whether others still run after an interrupt of the whole job would have reached them: they wait in vain."""
+        job = self._job
+        if job.count > ASKED:
+            return False
+        ended = {job.me: state}
+        until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
+        while time.monotonic() < until:
+            self._collect(ended)
+            if len(ended) == job.count or not self._checks.active or job.interrupted():
+                return False
             time.sleep(tick)
             tick = min(tick * 1.2, SLOWEST_TICK)
-    return ended
+        return True
+
+    def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
+        """Hold until all have ended; returns how each ended, or None if this process need not check that."""
+        job, background = self._job, self._background
+        began, tick = time.monotonic(), TICK
+        ended = {job.me: state}
+        self._life.begin()
+        while len(ended) < job.count:
+            if not self._checks.active:
+                return None
+            if background is None or self._ending.verdict is not None:
+                self._leave_if_diverged()
+            held = time.monotonic() - began
+            if job.interrupted() or held > self._longest(outcome):
+                return None
+            if background is None or self._closes():
+                self._collect(ended)
+                self._life.look([process for process in range(job.count) if process not in ended])
+            elif background.over:
+                return None
+            else:
+                self._life.look([0])
+            if len(ended) < job.count:
+                time.sleep(tick)
+                tick = min(tick * 1.2, SLOWEST_TICK)
+        return ended
+
+    def _collect(self, ended: dict[int, State]) -> None:
+        told = self._job.exchange.states() if self._background is not None else None
+        for process in range(self._job.count):
+            if process in ended or (told is not None and process not in told and self._job.folder is None):
+                continue
+            found = self._others.ended(process)
+            if found is not None:
+                ended[process] = found
+
+    def _longest(self, outcome: Outcome) -> float:
+        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        if self._background is not None and not self._job.options.rehearsal:
+            return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
+        return LONGEST_HOLD if outcome.state == "raised" else math.inf
+
+    def _closes(self) -> bool:
+        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
+        return all(self._job.gone(process) is not None for process in range(self._job.me))
+
+    def _leave_if_diverged(self) -> None:
+        ending = self._ending
+        if ending.look() is None:
+            return
+        if self._job.options.on_divergence == "report":
+            ending.tell()
+        else:
+            ending.leave()
+
+    def _last_look(self, outcome: Outcome, ended: dict[int, State]) -> Report | None:
+        """Checks that are possible only when all have ended."""
+        if any(one["state"] == "raised" for one in ended.values()):
+            for process in ended:
+                report = self._setup.compare_with(process)
+                if report is not None:
+                    return report
+        if self._background is not None:
+            report = self._background.leader.last_look(ended)
+            if report is not None:
+                return report
+        dead = {process: one for process, one in ended.items() if one["state"] == "died"}
+        if dead and outcome.state == "raised":
+            # An exception after a peer's death is a consequence of it.
+            return self._after_death(ended, dead)
+        return None
+
+    def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
+        processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
+        words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
+        others = name_processes(set(ended) - set(dead))
+        message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
+        return diverged("missing", message, None, processes, "died")
+
+    def _note_quiet(self, ended: dict[int, State]) -> None:
+        quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
+        self._note_unequal(quiet, "which has no collective", "That is harmless.")
+        undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
+        unknown = "of which it is not known whether it communicates"
+        self._note_unequal(undecided, unknown, "Look there first if something hangs or differs.")
+
+    def _note_unequal(self, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
+        for name in sorted({name for one in counted.values() for name in one}):
+            counts = {process: one.get(name, 0) for process, one in counted.items()}
+            if len(set(counts.values())) > 1:
+                words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
+                self._checks.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")
 
 
 class Life:
     """Whether the checks of those that this process waits for still answer: if not, they may have ended unseen."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._every = max(ASK_EVERY, session.count / ASKED)
+    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
+        self._job = job
+        self._checks = checks
+        self._asked = asked
+        self._every = max(ASK_EVERY, job.count / ASKED)
+        self._heard = self._due = 0.0
+
+    def begin(self) -> None:
+        """The wait begins now."""
         self._heard = time.monotonic()
         self._due = self._heard + self._every
 
     def look(self, processes: Sequence[int]) -> None:
         """Ask one of the processes from time to time; steps aside after a long silence."""
-        session, now = self._session, time.monotonic()
-        if now < self._due or not processes or session.options.rehearsal:
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
             return
-        if session.lives(processes[0]):
+        if self._asked.lives(processes[0]):
             self._heard = time.monotonic()
         self._due = time.monotonic() + self._every
         silence = time.monotonic() - self._heard
         if silence > SILENT / ASK_EVERY * self._every:
-            session.stand_down(
+            self._checks.stand_down(
                 f"the runtime checks are off at the end of this job: those of process {processes[0]} have not "
                 f"answered for {silence:.0f} s, and how it ended is not known."
             )
 
 
-def _collect(session: Session, ended: dict[int, State]) -> None:
-    told = session.exchange.states() if session.background is not None else None
-    for process in range(session.count):
-        if process in ended or (told is not None and process not in told and session.folder is None):
-            continue
-        found = session.ended(process)
-        if found is not None:
-            ended[process] = found
-
-
-def _longest(session: Session, outcome: Outcome) -> float:
-    """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
-    if session.background is not None and not session.options.rehearsal:
-        return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
-    return LONGEST_HOLD if outcome.state == "raised" else math.inf
-
-
 def is_elastic() -> bool:
     """Whether the job goes on without processes that have died."""
     return bool(getattr(getattr(sys.modules.get("jax"), "config", None), "jax_enable_recoverability", False))
-
-
-def _closes(session: Session) -> bool:
-    """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
-    folder = session.folder
-    return all(folder is not None and folder.gone(process) is not None for process in range(session.me))
-
-
-def _leave_if_diverged(session: Session) -> None:
-    ending = session.ending
-    if ending.look() is None:
-        return
-    if session.options.on_divergence == "report":
-        ending.tell()
-    else:
-        ending.leave()
-
-
-def _last_look(session: Session, outcome: Outcome, ended: dict[int, State]) -> Report | None:
-    """Checks that are possible only when all have ended."""
-    if any(one["state"] == "raised" for one in ended.values()):
-        for process in ended:
-            report = session.setup.compare_with(process)
-            if report is not None:
-                return report
-    if session.background is not None:
-        report = session.background.leader.last_look(ended)
-        if report is not None:
-            return report
-    dead = {process: one for process, one in ended.items() if one["state"] == "died"}
-    if dead and outcome.state == "raised":
-        # An exception after a peer's death is a consequence of it.
-        return _after_death(session, ended, dead)
-    return None
-
-
-def _after_death(session: Session, ended: dict[int, State], dead: dict[int, State]) -> Report:
-    processes = {process: session.ended_report(process, one) for process, one in ended.items()}
-    words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
-    others = name_processes(set(ended) - set(dead))
-    message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
-    return diverged("missing", message, None, processes, "died")
-
-
-def _note_quiet(session: Session, ended: dict[int, State]) -> None:
-    quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
-    _note_unequal(session, quiet, "which has no collective", "That is harmless.")
-    undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
-    unknown = "of which it is not known whether it communicates"
-    _note_unequal(session, undecided, unknown, "Look there first if something hangs or differs.")
-
-
-def _note_unequal(session: Session, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
-    for name in sorted({name for one in counted.values() for name in one}):
-        counts = {process: one.get(name, 0) for process, one in counted.items()}
-        if len(set(counts.values())) > 1:
-            words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-            session.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")

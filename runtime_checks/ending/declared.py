@@ -16,14 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.verdicts import StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
 from spmdlint.runtime_checks.reporting.reportfile import write_report_file
-from spmdlint.runtime_checks.transport.runfolder import RunFolder
-from spmdlint.runtime_checks.transport.store import Store, StoreLostError
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
@@ -32,13 +33,13 @@ LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, 
 class Ending:
     """The verdict of the job as this process knows it, and the action that follows."""
 
-    def __init__(self, store: Store, me: int, count: int, options: Options, complete: Callable[[Report], None]) -> None:
-        self._store = store
-        self._me = me
-        self._count = count
-        self._options = options
+    def __init__(self, job: Job, checks: Checks, complete: Callable[[Report], None]) -> None:
+        self._job = job
+        self._store = job.store
+        self._options = job.options
+        self._folder = job.folder
+        self._checks = checks
         self._complete = complete
-        self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
@@ -82,6 +83,32 @@ class Ending:
         if self.verdict is None:
             self.verdict, self._short = from_data(told), True
 
+    def settle(self, report: Report) -> None:
+        """Declare a verdict to all processes and act on it; for a thread that makes calls."""
+        self.declare(report)
+        self._act_and_stop()
+
+    def proclaim(self, report: Report) -> None:
+        """Declare a verdict from another thread; the threads that make calls act on it."""
+        self.declare(report)
+        self.wake_all()
+
+    def heed(self) -> None:
+        """Act on a verdict that another process declared, if there is one."""
+        if self.look() is not None:
+            self._act_and_stop()
+
+    def _act_and_stop(self) -> None:
+        """Act on the verdict; under the policy "report", the checks of this process end, and nothing else."""
+        self.act()
+        self._checks.active = False
+        raise StoodDownError
+
+    def wake_all(self) -> None:
+        """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
+        self._job.wake_others(self.word())
+        self._job.wake_watcher()
+
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""
         report = self.verdict
@@ -114,7 +141,7 @@ class Ending:
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
             path = self._write_file(self.verdict)
             where = {"report": str(path)} if path is not None else {}
-            words = json.dumps({**named, "process": self._me, "message": self.verdict.message, **where}) + "\n"
+            words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
         else:
             words = as_text(self.verdict)
             path = self._write_file(self.verdict) if self._options.mode == "background" else None
@@ -146,7 +173,7 @@ class Ending:
 
     def _say_left(self) -> None:
         try:
-            self._store.put(f"left/{self._me}", {}, replace=True)
+            self._store.put(f"left/{self._job.me}", {}, replace=True)
         except StoreLostError:
             return
 
@@ -155,7 +182,7 @@ class Ending:
             return
         limit = time.monotonic() + LAST_WAIT
         try:
-            while time.monotonic() < limit and len(self._left()) < self._count:
+            while time.monotonic() < limit and len(self._left()) < self._job.count:
                 time.sleep(0.05)
         except (StoreLostError, UnknownRecordError):
             return

@@ -8,19 +8,17 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.abort import AbortHold
-from spmdlint.runtime_checks.ending.declared import hosts_service
+from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import OWN
-from spmdlint.runtime_checks.transport.listener import wake_many
+from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.background.member import Background
-    from spmdlint.runtime_checks.session import Session
 
 TICK = 0.25  # seconds between two looks, each of which is three system calls
 WITHIN = 5.0  # seconds for a verdict, less than the abort is held
@@ -45,8 +43,11 @@ class LastWords:
     lock of the thread that aborts.
     """
 
-    def __init__(self, session: Session, background: Background) -> None:
-        self._session = session
+    def __init__(self, job: Job, own: ThisProcess, checks: Checks, ending: Ending, background: Background) -> None:
+        self._job = job
+        self._own = own
+        self._checks = checks
+        self._ending = ending
         self._background = background
         self._hold = AbortHold()
         self._over = threading.Event()
@@ -80,7 +81,7 @@ class LastWords:
             return False
         threading.Thread(target=self._say, args=(signal.Signals(number).name,), name=f"{OWN}say", daemon=True).start()
         try:
-            self._session.guard.run(self._wait_for_verdict)
+            self._checks.guard.run(self._wait_for_verdict)
         finally:  # whatever breaks
             self._hold.finish()
         return True
@@ -91,46 +92,45 @@ class LastWords:
                 return
 
     def _say(self, name: str) -> None:
-        self._session.guard.run(self._say_last_words, name)
+        self._checks.guard.run(self._say_last_words, name)
 
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
         self._background.journal.drain()
-        if self._session.ending.verdict is None:
-            write_error(f"spmdlint: process {self._session.me} is being ended by {name}{self._where()}.\n")
-        if self._session.active:
+        if self._ending.verdict is None:
+            write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
+        if self._checks.active:
             self._tell_others(name)
 
     def _where(self) -> str:
-        last = self._session.ledger.last
+        last = self._own.ledger.last
         if last is None:
             return ", before its first parallel call"
         site = f" at {last.site.short}" if last.site is not None else ""
         return f" after call {last.index} of {name_processes(last.program.processes)}, {last.program.function}{site}"
 
     def _tell_others(self, name: str) -> None:
-        session = self._session
+        exchange = self._job.exchange
         try:
             detail = f"killed by {name}, with which its backend or a native library ended it"
-            session.exchange.put_state(session.end_state("died", None, detail))
+            exchange.put_state(self._own.end_state("died", None, detail))
             self._background.hasten()
-            if session.exchange.put_abort():
-                others = [process for process in range(session.count) if process != session.me]
-                wake_many(session.exchange, others, {"abort": session.me})
+            if exchange.put_abort():
+                self._job.wake_others({"abort": self._job.me})
             self._told_others.set()
         except StoreLostError:
             self._lost.set()
 
     def _wait_for_verdict(self) -> None:
-        session, began = self._session, time.monotonic()
+        checks, ending, began = self._checks, self._ending, time.monotonic()
         until = began + WITHIN
-        while (now := time.monotonic()) < until and session.active and session.ending.verdict is None:
+        while (now := time.monotonic()) < until and checks.active and ending.verdict is None:
             if self._lost.is_set() or (now > began + STORE_WITHIN and not self._told_others.is_set()):
                 self._lost.set()
                 break
             time.sleep(0.05)
-        if session.ending.verdict is not None:
-            session.ending.tell()  # the main thread may be the one that should have raised
+        if ending.verdict is not None:
+            ending.tell()  # the main thread may be the one that should have raised
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
-        elif session.active:
+        elif checks.active:
             write_error(f"spmdlint: {LOST if self._lost.is_set() else AGREED}\n")

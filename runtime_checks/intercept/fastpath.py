@@ -98,7 +98,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
     start = _any_layout()
-    journal = observer.session.journal
+    journal = observer.own.journal
+    assert journal is not None, "this layer is for background mode"
 
     def hooked(built: Any) -> Any:
         known = observer.thread.known

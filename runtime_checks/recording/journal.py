@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, owner_of, user_frame
@@ -20,13 +20,17 @@ from spmdlint.runtime_checks.calls.prefixes import extend
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import ProgramRecord, State
 
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
-
 WINDOW = 16384  # calls that are kept
 LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
 EVENTS = 8192  # events remembered by origin
 ASSERTED = 64  # the same for asserted values, most of which are new
+
+
+class Hook(Protocol):
+    """Something of the fast path through which calls are recorded."""
+
+    def stop(self, ask: Callable[[], None]) -> None:
+        """Call ``ask`` before each call from now on."""
 
 
 class Event:
@@ -81,7 +85,7 @@ class Journal:
 
     def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
         self.pending: deque[Event] = deque(maxlen=LIMIT)
-        self.hooks: weakref.WeakSet[LayoutHook] = weakref.WeakSet()
+        self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
         self.calls: deque[Event] = deque(maxlen=WINDOW)
         self.made = 0

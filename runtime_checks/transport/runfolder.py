@@ -60,6 +60,10 @@ class RunFolder:
         value = self._get(f"gone.{process}", Gone)
         return None if value is None else value["status"]
 
+    def recording(self, process: int) -> Path:
+        """Where a process records its calls in background mode."""
+        return self.folder / f"{process}.ledger"
+
     def put_state(self, process: int, state: State) -> None:
         """Record how a process ended, or where it is at a time-out."""
         self._put(f"state.{process}", state)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.ending.lastwords import LastWords
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import diverged
 from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.background.member import Background
-    from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.watching.health import Health
 
 TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
@@ -31,18 +35,35 @@ DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 class Watcher:
     """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        ending: Ending,
+        setup: Setup,
+        background: Background | None,
+        health: Health,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._others = others
+        self._checks = checks
+        self._ending = ending
+        self._setup = setup
+        self._background = background
+        self._health = health
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spmdlint-watch", daemon=True)
         self._answered: object = None
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
-        self._demand = Demand(session.options.report_signal) if session.background is not None else None
+        self._demand = Demand(job.options.report_signal) if background is not None else None
         self._last_words = None
-        if session.background is not None and session.folder is None:
-            self._last_words = LastWords(session, session.background)
+        if background is not None and job.folder is None:
+            self._last_words = LastWords(job, own, checks, ending, background)
         self._wake = threading.Event()
         self._word = self._abort = False
         self._verdict: ShortVerdict | None = None
@@ -91,8 +112,8 @@ class Watcher:
             self._wake.clear()
             if self._stop.is_set():
                 return
-            self._session.guard.run(self._step)
-            if self._last_words is not None and not self._session.active and self._session.ending.verdict is None:
+            self._checks.guard.run(self._step)
+            if self._last_words is not None and not self._checks.active and self._ending.verdict is None:
                 self._last_words.release()  # the checks have stepped aside: an abort ends the process at once
 
     def _step(self) -> None:
@@ -114,118 +135,115 @@ class Watcher:
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
-        joining, background = self._session.joining, self._session.background
+        joining, background = self._checks.joining, self._background
         if joining is not None:
             return min(TICK, joining.rest())
         return TICK if background is None else min(TICK, background.rest())
 
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
-        session = self._session
-        folder = session.folder
+        checks, ending, folder = self._checks, self._ending, self._job.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
-            folder.put_state(session.me, late(session.where()))
-        session.health.look()
-        if session.joining is not None and not session.joins():
+            folder.put_state(self._job.me, late(self._own.where()))
+        self._health.look()
+        if checks.joining is not None and not checks.joins():
             return
-        if session.background is not None:
-            self._look_behind(session.background)
-        elif not session.active and session.ending.verdict is None:
+        if self._background is not None:
+            self._look_behind(self._background)
+        elif not checks.active and ending.verdict is None:
             return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
-            question = session.exchange.asked()
+            question = self._job.exchange.asked()
             if question is not None and question != self._answered:
                 self._answered = question
-                session.exchange.put_stack({**session.where(), "number": question.get("number", 0)})
-            session.ending.look()
-        if session.ending.verdict is not None:
+                self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
+            ending.look()
+        if ending.verdict is not None:
             self._enforce()
-        elif folder is not None and not session.interrupted():
-            self._look_for_deaths()
+        elif folder is not None and not self._job.interrupted():
+            self._look_for_deaths(folder)
 
     def _look_behind(self, background: Background) -> None:
         """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
-        session, now = self._session, time.monotonic()
+        ending, now = self._ending, time.monotonic()
         word, self._word = self._word, False
         verdict, self._verdict = self._verdict, None
         if verdict is not None:
-            session.ending.hear(verdict)
+            ending.hear(verdict)
         if self._abort:
             self._abort = False
             background.hasten()
-        if session.ending.verdict is None:
+        if ending.verdict is None:
             background.tick()
         if self._demand is not None and self._demand.asked():
             background.leader.report_on_demand()
-            write_error(session.health_line())
+            write_error(self._health.line())
         if word:
             background.answer()
         interval = background.cadence.interval
-        if not session.setup.compared and now - self._looked_at_setup > SETUP * interval:
+        if not self._setup.compared and now - self._looked_at_setup > SETUP * interval:
             self._looked_at_setup = now
             self._look_at_setup()
         if word or now - self._asked > SELDOM * interval:
             self._asked = now
             background.hear()
-            session.ending.look()
+            ending.look()
 
     def _look_at_setup(self) -> None:
         """Compare with one process; if all do so, all pairs are compared."""
-        session = self._session
-        session.setup.publish()
-        report = session.setup.compare_with(0 if session.me else 1)
-        if report is not None and session.active:
-            session.ending.declare(report)
+        self._setup.publish()
+        report = self._setup.compare_with(0 if self._job.me else 1)
+        if report is not None and self._checks.active:
+            self._ending.declare(report)
 
     def _enforce(self) -> None:
-        session = self._session
-        if session.options.on_divergence == "report":
-            session.ending.tell()
-            session.active = False
+        job, ending = self._job, self._ending
+        if job.options.on_divergence == "report":
+            ending.tell()
+            self._checks.active = False
             now = time.monotonic()
-            if now - self._looked_at_end > LOOK_AT_END and session.count > 1:
+            if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
                 self._looked_at_end = now
-                if session.exchange.is_ending():
-                    session.ending.leave()
+                if job.exchange.is_ending():
+                    ending.leave()
             return
-        if session.background is not None:
-            session.background.journal.stop()
+        if self._background is not None:
+            self._background.journal.stop()
         now = time.monotonic()
         self._verdict_seen = self._verdict_seen or now
-        late = now - self._verdict_seen > GRACE[session.options.on_divergence]
-        if late and not (session.options.on_divergence == "raise" and session.ending.acknowledged.is_set()):
-            session.ending.leave()
+        late = now - self._verdict_seen > GRACE[job.options.on_divergence]
+        if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
+            ending.leave()
 
-    def _look_for_deaths(self) -> None:
+    def _look_for_deaths(self, folder: RunFolder) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
-        session, folder = self._session, self._session.folder
-        assert folder is not None
-        now = time.monotonic()
-        for process in range(session.count):
-            if process != session.me and folder.gone(process) not in (None, 0):
+        me, own, now = self._job.me, self._own, time.monotonic()
+        for process in self._job.others:
+            if folder.gone(process) not in (None, 0):
                 self._deaths.setdefault(process, now)
         due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
-        dead = {process: state for process in due if (state := session.ended(process)) and state["state"] == "died"}
+        ended = {process: self._others.ended(process) for process in due}
+        dead = {process: state for process, state in ended.items() if state and state["state"] == "died"}
         if not dead:
             return
-        processes = {process: session.ended_report(process, state) for process, state in dead.items()}
-        if session.background is not None:
-            report = session.background.leader.after_deaths()
+        processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
+        if self._background is not None:
+            report = self._background.leader.after_deaths()
             if report is not None:
-                session.ending.declare(report)
-                session.ending.leave()
-        last = session.ledger.last
-        mine = session.where()
+                self._ending.declare(report)
+                self._ending.leave()
+        last = own.ledger.last
+        mine = own.where()
         if last is not None:
-            processes[session.me] = session.own_report(last, "calling")
-            processes[session.me].stack = mine["stack"]
+            processes[me] = own.report(last, "calling")
+            processes[me].stack = mine["stack"]
         words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
         index = last.index if last else None
         report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
-        session.ending.declare(report)
-        session.ending.leave()
+        self._ending.declare(report)
+        self._ending.leave()
 
 
 def late(where: Where) -> State:

@@ -75,8 +75,9 @@ def moved(mode: str) -> list[str]:
     failures: list[Exception] = []
     guard = Guard(failures.append)
     journal = Journal(Ledger(), None, lambda: None)
-    session: Any = SimpleNamespace(guard=guard, journal=journal, me=0, count=1, background=None)
-    observer = Observer(session)
+    caller: Any = SimpleNamespace(guard=guard, me=0, count=1)
+    own: Any = SimpleNamespace(journal=journal)
+    observer = Observer(caller, own, None)
     calls: dict[str, dict[str, int]] = {}
     interception = install(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
     try:

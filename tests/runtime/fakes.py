@@ -103,15 +103,15 @@ class Job:
         except Exception as error:
             self.errors[session.me] = error
             state = "raised"
-        if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
-            session.put_quiet()
-            session.exchange.put_state(session.end_state(state, None, None))
+        if session.checks.active and not isinstance(self.errors.get(session.me), DivergenceError):
+            session.own.publish_quiet(session.job.exchange)
+            session.job.exchange.put_state(session.own.end_state(state, None, None))
 
 
 def joining(session: Session, within: float = 60.0, **fields: Any) -> Joining:
     """A process on its way into the checks of its job."""
-    mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.options.mode, **fields})
-    return Joining(session.exchange.store, session.me, session.count, mine, within)
+    mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.job.options.mode, **fields})
+    return Joining(session.job.store, session.me, session.count, mine, within)
 
 
 class AlwaysDue(Cadence):
@@ -140,7 +140,9 @@ class Behind:
             assert background is not None
             background.cadence = AlwaysDue(session.me, count)
             assert joining(session).register()
-            self.listeners.append(Listener(session.exchange, lambda word, session=session: self._woken(session, word)))  # type: ignore[misc]
+            self.listeners.append(
+                Listener(session.job.exchange, lambda word, session=session: self._woken(session, word))
+            )  # type: ignore[misc]
         for listener in self.listeners:
             listener.start()
 

@@ -67,7 +67,7 @@ def test_a_store_that_is_gone_stands_down_in_the_real_job(capfd: pytest.CaptureF
     session = Session(Store(refusing(), "job"), 0, 2, Options())
     for _ in range(3):
         call(session, "step", (0, 1))
-    assert not session.active
+    assert not session.checks.active
     assert capfd.readouterr().err.count("the checks are off from now on") == 1
 
 
@@ -111,13 +111,13 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
     def body(session: Session) -> None:
         call(session, "step", (0, 1, 2))
         if session.me == 1:
-            session.failed(TypeError("a private function changed"))
+            session.checks.failed(TypeError("a private function changed"))
         for _ in range(3):
             call(session, "step", (0, 1, 2))
 
     job = Job(3)
     assert job.run(body) == {}
-    assert [session.active for session in job.sessions] == [False] * 3
+    assert [session.checks.active for session in job.sessions] == [False] * 3
     assert "process 1 continues without checks" in capfd.readouterr().err
 
 
