@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -140,9 +141,7 @@ class Behind:
             assert background is not None
             background.cadence = AlwaysDue(session.me, count)
             assert joining(session).register()
-            self.listeners.append(
-                Listener(session.job.exchange, lambda word, session=session: self._woken(session, word))
-            )  # type: ignore[misc]
+            self.listeners.append(Listener(session.job.exchange, functools.partial(self._woken, session)))
         for listener in self.listeners:
             listener.start()
 
