@@ -84,11 +84,6 @@ class Side(ProgramRecord, Place, total=False):
     texts: dict[str, str]
 
 
-def known_side(program: ProgramRecord, told: Side | None = None, place: Place | None = None) -> Side:
-    """All that is known of one side: what it told of its call only explains, and the record of its program decides."""
-    return {**Side(), **(place or Place()), **(told or Side()), **program}
-
-
 class QuietRecord(Side, total=False):
     """A call without a collective: after which compared call it was made, how often since, and all that explains it.
 

@@ -9,7 +9,7 @@ from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.standins import explained
-from spmdlint.runtime_checks.agreement.verdict import Difference, compare
+from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side
 from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.agreement.waiting import Outlook, Waiting
 from spmdlint.runtime_checks.calls.call import Call
@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, Subtree, known_side
+from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, Subtree
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,

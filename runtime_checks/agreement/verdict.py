@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.records import Argument, Kind, Side, WaitRecord
+from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
 
 Sides = Mapping[int, Side]
@@ -18,6 +18,11 @@ class Difference:
     kind: Kind
     field: str
     words: str
+
+
+def known_side(program: ProgramRecord, told: Side | None = None, place: Place | None = None) -> Side:
+    """All that is known of one side: what it told of its call only explains, and the record of its program decides."""
+    return {**Side(), **(place or Place()), **(told or Side()), **program}
 
 
 def compare(records: Sides) -> Difference | None:

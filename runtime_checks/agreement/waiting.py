@@ -11,12 +11,12 @@ from typing import NoReturn, TypeVar
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
-from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked
+from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, Verdicts, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where, known_side
+from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, missing, name_processes, through_helper
