@@ -15,6 +15,7 @@ MAX_VALUE = 8 << 20  # characters
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Hash = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^\w{1,40}\Z")]
 Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
 Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class UnknownRecordError(RuntimeError):
 class JobName(TypedDict):
     """The name of the job, which is part of names of files."""
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^\w{1,40}\Z")]
+    name: Name
 
 
 class Place(TypedDict, total=False):

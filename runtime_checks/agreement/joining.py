@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from spmdlint.runtime_checks.records import UnknownRecordError
+from spmdlint.runtime_checks.records import UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.store import Store
@@ -202,6 +202,6 @@ def close_door(store: Store, reason: str) -> None:
 
 def _read(text: str) -> Member | None:
     try:
-        return msgspec.json.decode(text, type=Member)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return read_record(text, Member, "join/member")
+    except UnknownRecordError:
         return None

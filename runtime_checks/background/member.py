@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
@@ -27,13 +27,11 @@ from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal
 from spmdlint.runtime_checks.recording.replay import pack
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Answer, EventRecord, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.job import Job
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.recording.writing import Recording
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01

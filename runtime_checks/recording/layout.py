@@ -7,10 +7,11 @@ The second has a line of JSON for each event and each program.
 from __future__ import annotations
 
 import struct
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import NamedTuple, TypedDict
 
 from spmdlint.runtime_checks.recording import timing
-from spmdlint.runtime_checks.records import Count, ProgramFields, ProgramRecord, State
+from spmdlint.runtime_checks.records import Count, Hash, ProgramFields, ProgramRecord, State
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
@@ -21,6 +22,13 @@ SIZE = TIMES + timing.SIZE
 WORD = (1 << 32) - 1
 MANY = 64  # numbers; longer lists of devices are written as runs
 MAX_UNPACKED = 1 << 20  # devices of one program
+
+
+class Checkpoint(NamedTuple):
+    """How many calls had been made at some moment, and the count and the prefix of each group then."""
+
+    written: Count
+    groups: Mapping[str, tuple[Count, Hash]]
 
 
 class Runs(TypedDict):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spmdlint.runtime_checks.recording import timing
-from spmdlint.runtime_checks.recording.layout import CALL, CALLS, SLOT, START, TIMES, WORD, Line, unpacked_program
+from spmdlint.runtime_checks.recording.layout import (
+    CALL,
+    CALLS,
+    SLOT,
+    START,
+    TIMES,
+    WORD,
+    Checkpoint,
+    Line,
+    unpacked_program,
+)
 from spmdlint.runtime_checks.recording.replay import Replay, Row
 from spmdlint.runtime_checks.records import EventRecord, ProgramRecord, State, UnknownRecordError, read_record
 
@@ -62,16 +71,16 @@ def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRe
     return list(range(first + 1, written + 1))
 
 
-def _checkpoint(data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:
-    best: tuple[int, dict[str, tuple[int, int]]] = (0, {})
+def _checkpoint(data: bytes) -> Checkpoint:
+    best = Checkpoint(0, {})
     for turn in range(2):
+        slot = data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 ")
         try:
-            written, groups = json.loads(data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 "))
-            found = {str(key): (int(count), int(prefix)) for key, (count, prefix) in groups.items()}
-        except (ValueError, TypeError, AttributeError):
+            found = read_record(slot, Checkpoint, "of the counts", "of a recording")
+        except UnknownRecordError:
             continue  # never written, or half written when the process died
-        if int(written) >= best[0]:
-            best = (int(written), found)
+        if found.written >= best.written:
+            best = found
     return best
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
+from typing import TypedDict
+
+from spmdlint.runtime_checks.records import Name, UnknownRecordError, read_record
 
 KEPT = 4  # earlier jobs, each with up to some 65 MB for each process
 UNNAMED = "unnamed"
@@ -37,15 +39,19 @@ def earlier(folder: Path) -> list[Path]:
     return sorted(found, key=_made, reverse=True)
 
 
+class FirstLine(TypedDict):
+    """The first line of a recording's second file, as far as it names the job."""
+
+    job: Name
+
+
 def job_of(events: Path) -> str:
     """The name of the job that a recording belongs to."""
     try:
-        with events.open(errors="replace") as file:
-            told = json.loads(file.readline(1000))
-        name = str(told["job"])
-    except (OSError, ValueError, KeyError, TypeError):
+        with events.open("rb") as file:
+            return read_record(file.readline(1000), FirstLine, "of the job", "of a recording")["job"]
+    except (OSError, UnknownRecordError):
         return UNNAMED
-    return name if re.fullmatch(r"\w{1,40}", name) else UNNAMED
 
 
 def _made(folder: Path) -> float:

@@ -20,7 +20,17 @@ from typing import Any, BinaryIO
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.recording.layout import CALLS, SIZE, SLOT, START, TIMES, WORD, Line, packed_program
+from spmdlint.runtime_checks.recording.layout import (
+    CALLS,
+    SIZE,
+    SLOT,
+    START,
+    TIMES,
+    WORD,
+    Checkpoint,
+    Line,
+    packed_program,
+)
 from spmdlint.runtime_checks.recording.retention import UNNAMED, set_aside
 from spmdlint.runtime_checks.recording.timing import Times
 from spmdlint.runtime_checks.records import ProgramRecord, State
@@ -192,7 +202,7 @@ class Recording:
         if self._frozen:
             return
         self._times.add(written)
-        text = json.dumps([written, groups], separators=(",", ":")).encode()
+        text = json.dumps(Checkpoint(written, groups), separators=(",", ":")).encode()
         if len(text) < SLOT:
             self._turn = turn = 1 - self._turn
             self._map[turn * SLOT : (turn + 1) * SLOT] = text.ljust(SLOT)
