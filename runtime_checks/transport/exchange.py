@@ -93,7 +93,7 @@ class Exchange:
 
     def put_quiet(self, calls: dict[str, list[QuietRecord]]) -> None:
         """Publish the last calls of this process that have no collective, for one that waits in such a function."""
-        self.store.put(f"quiet/{self._me}", {"calls": calls}, replace=True)
+        self.store.put(f"quiet/{self._me}", QuietRecords(calls=calls), replace=True)
 
     def quiet(self, process: int) -> dict[str, list[QuietRecord]]:
         """The last calls without a collective that another process has published."""
@@ -168,7 +168,7 @@ class Exchange:
 
     def wake(self, process: int, word: Word | None = None) -> None:
         """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
-        self.store.put(f"word/{process}", word or {}, replace=True)
+        self.store.put(f"word/{process}", word or Word(), replace=True)
 
     def wake_self(self) -> None:
         """Wake this process's own listener thread."""
@@ -187,7 +187,7 @@ class Exchange:
 
     def put_aside(self, reason: str) -> None:
         """Publish that the checks of this job are over, without a verdict."""
-        self.store.put("aside/job", {"reason": reason})
+        self.store.put("aside/job", Aside(reason=reason))
 
     def aside(self) -> Aside | None:
         """The message that the checks are over, if there is one."""
@@ -195,7 +195,7 @@ class Exchange:
 
     def put_ending(self) -> None:
         """Publish that the job cannot go on, and ends."""
-        self.store.put("ending/job", {}, replace=True)
+        self.store.put("ending/job", Nothing(), replace=True)
 
     def is_ending(self) -> bool:
         """Whether a process has found that the job cannot go on."""
@@ -203,11 +203,11 @@ class Exchange:
 
     def put_abort(self) -> bool:
         """Publish that a process is being aborted; returns whether it is the first one."""
-        return self.store.put("abort/job", {"process": self._me})
+        return self.store.put("abort/job", Nothing())
 
     def put_over(self) -> None:
         """Publish that all have ended, and agree."""
-        self.store.put("over/job", {}, replace=True)
+        self.store.put("over/job", Nothing(), replace=True)
 
     def over(self) -> bool:
         """Whether all have ended, and agree."""
@@ -219,7 +219,7 @@ class Exchange:
 
     def ask_stack(self, process: int, number: int) -> None:
         """Ask a process for the Python stack of its main thread."""
-        self.store.put(f"ask/{process}", {"from": self._me, "number": number}, replace=True)
+        self.store.put(f"ask/{process}", Ask(number=number), replace=True)
 
     def asked(self) -> Ask | None:
         """A request for this process's stack, if there is one."""

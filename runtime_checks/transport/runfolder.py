@@ -53,7 +53,7 @@ class RunFolder:
 
     def put_gone(self, process: int, status: int) -> None:
         """Record that a process has ended, with its exit status (negative: the signal)."""
-        self._put(f"gone.{process}", {"status": status})
+        self._put(f"gone.{process}", Gone(status=status))
 
     def gone(self, process: int) -> int | None:
         """The exit status of a process that has ended, or None while it runs."""

@@ -56,7 +56,7 @@ class Store:
     def name_job(self) -> None:
         """Agree on :attr:`job`: the process that comes first gives the name."""
         name = secrets.token_hex(6)
-        told = None if self.put("name/job", {"name": name}) else self.get("name/job", JobName)
+        told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
         self.job = name if told is None else told["name"]
 
     @property
