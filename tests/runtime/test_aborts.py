@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spmdlint.runtime_checks.lastwords import LastWords
+from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
 from tests.runtime.jobs import ROOT, alone
 
@@ -164,7 +164,7 @@ def test_the_last_words_of_a_process_do_not_need_the_store(source: str, tmp_path
 
 HOLD = """
 import ctypes, faulthandler, os, signal, sys, threading, time
-from spmdlint.runtime_checks.abort import AbortHold
+from spmdlint.runtime_checks.ending.abort import AbortHold
 """
 
 
@@ -242,7 +242,8 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
     try:
         background = job.sessions[1].background
         assert background is not None
-        words, ended, left = LastWords(job.sessions[1], background), threading.Event(), threading.Event()
+        one, ended, left = job.sessions[1], threading.Event(), threading.Event()
+        words = LastWords(one.job, one.own, one.checks, one.ending, background)
         hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
         words._hold = hold  # type: ignore[assignment]
 

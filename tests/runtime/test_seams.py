@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance, conflicts, tag
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
-from spmdlint.runtime_checks.provenance import UNKNOWN, Provenance, conflicts, tag
 
 SEAMS = {
     "dispatch": "del pxla.ExecuteReplicated.__call__",
@@ -40,16 +40,16 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
     from spmdlint.runtime_checks.guard import Guard
 
     def none():
-        return SimpleNamespace(guard=Guard(print))
+        return Observer(SimpleNamespace(guard=Guard(print)), None, None)
 
-    whole = install(Observer(none()))
+    whole = install(none())
     assert set(whole.state.values()) == {"on"}, whole.state
     whole.remove()
     for name, break_it in SEAMS.items():
         holders = [pxla, compiler, pjit, multihost_utils, jaxlib._jax, pxla.ExecuteReplicated]
         before = [dict(vars(one)) for one in holders]
         exec(break_it)
-        state = install(Observer(none()))
+        state = install(none())
         off = [layer for layer, words in state.state.items() if words != "on"]
         assert off == [name], (name, state.state)
         assert "off: " in state.state[name] and "; " in state.state[name]
