@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 FRESH = 512  # how many executables that are compiled and not yet called are remembered
+_GPUS = ("gpu", "cuda", "rocm")
+_ALONE = "xla_gpu_shard_autotuning=false"
+_TOGETHER = f"for GPUs its processes compile it together, and wait for each other, unless XLA_FLAGS has --{_ALONE}"
 _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 
 
@@ -63,7 +67,8 @@ class _Referable:
 class Compiled(_Referable):
     """The facts about a module on its way to the compiler.
 
-    ``packed`` is its canonical text, ``located`` its text with locations, both compressed.
+    ``packed`` is its canonical text, ``located`` its text with locations, both compressed. ``together``: its compiler
+    waits until the other processes compile it too.
     """
 
     devices: tuple[int, ...]
@@ -73,11 +78,18 @@ class Compiled(_Referable):
     located: bytes | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
+    together: bool = False
 
     def texts(self) -> dict[str, str]:
         """The lowered module as text, "canonical" and "located", if known."""
         packed = {"canonical": self.packed, "located": self.located}
         return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
+
+
+def _shares_autotuning(devices: Sequence[Any]) -> bool:
+    """Whether a compiler waits for the measurements of other processes, as XLA does for GPUs unless told not to."""
+    on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
+    return on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", "")
 
 
 @dataclass(slots=True)
@@ -144,6 +156,7 @@ class Observer:
             located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(operation, text, process_of),
+            together=_shares_autotuning(devices),
         )
 
     def compiling(self, compiled: Compiled | None) -> None:
@@ -156,7 +169,8 @@ class Observer:
             return
         context = self.thread.context
         name, place = identity_of(context.source, context.name) if context else ("?", None)
-        background.compiles(f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}")
+        words = f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}"
+        background.compiles(f"{words}; {_TOGETHER}" if compiled.together else words)
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""

@@ -83,8 +83,12 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
 def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_path: Path) -> None:
     source = EVALUATION.replace("{who}", "0").replace("    os._exit(5)\n", "")
     ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert [status for status, _ in ends] == [3, -6], ends
-    assert "process 1 did not end by itself" in ends[0][1]
+    assert ends[1][0] == -6, ends
+    if ends[0][0] == -6:  # a busy machine: the backend has aborted this process as well, before its program ended
+        assert "process 0 is being ended by SIGABRT" in ends[0][1] or "diverged (sequence)" in ends[0][1], ends
+    else:
+        assert ends[0][0] == 3, ends
+        assert "process 1 did not end by itself" in ends[0][1]
 
 
 AGREEING = (
