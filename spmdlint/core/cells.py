@@ -74,10 +74,6 @@ class Cells(Generic[Unit, Content]):
         held = self._writes.get(key)
         self._writes[key] = content if held is None else self._join(held, content)
 
-    def given(self, key: Hashable) -> Content:
-        """What the unit that is being visited has added to a cell by now."""
-        return self._writes.get(key, self._bottom)
-
     def demand(self, units: Iterable[Unit]) -> None:
         """Visit these units if they have never been visited."""
         self.schedule([unit for unit in units if unit not in self.visited])

@@ -259,7 +259,7 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
 
 Raised: TypeAlias = "dict[ExceptionKind, Mask]"
 """By kind of exception, what decides whether it is raised."""
-KEEPS_AFTER = 20
+KEEPS_AFTER = 100
 """After how many changes a cell loses nothing any more: what is known to be here may have facts that are lost again."""
 FURTHEST = 3
 """Through how many calls an exception is followed: what comes from further below says little about this process."""
@@ -547,6 +547,8 @@ class _Visit:
         self._runs_at = 0 if is_maker else content.read(("runs", ref)) | content.read(("registered", ref))
         self._guards: dict[FunctionRef, Mask] = {}
         """By function called, the causes that decide about each of the calls here."""
+        self._put_here: dict[Hashable, Mask] = {}
+        """What this function writes into cells, as a relation."""
         self._yields: Mask = 0
         self._raised: dict[int, Raised] = {}
         self._came_through: dict[tuple[int, ExceptionKind], int] = {}
@@ -700,6 +702,7 @@ class _Visit:
     # -- what the function gives to others
 
     def _write(self, key: Hashable, mask: Mask, *, kept: bool = False) -> None:
+        self._put_here[key] = self._put_here.get(key, 0) | mask
         self.c.cells.write(key, self.c.concrete(self.ref, mask if kept else mask | self._runs_at))
 
     def _is_kept(self, block: int, name: str) -> bool:
@@ -1278,13 +1281,13 @@ class _Visit:
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
-        """What a function gives: of a container that it has made, with what it has put into it."""
+        """What a function gives: of a list or set that it has made, with what it has put into it."""
         if o.value is None:
             return 0
         found = self.masks[o.value]
         for a in self.values[o.value]:
-            if isinstance(a, Object) and isinstance(a.kind, str) and a.site is not None and a.site.ref == self.ref:
-                found |= self.c.cells.given(("item", a.site, a.kind))
+            if isinstance(a, Object) and a.kind in ("list", "set"):  # the values of a table have little in common
+                found |= self._put_here.get(("item", a.site, a.kind), 0)
         return found
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
