@@ -109,12 +109,13 @@ def check(
             own = _visited(visitors, linked, visited, store, crashes, clock)
             outcome = Outcome(outcome.findings + own.findings, outcome.notes + own.notes)
         with clock.phase("judge"):
-            shown = _shown(outcome.findings, survey, active, rules, crashes)
+            shown, outdated = _shown(outcome.findings, survey, active, rules, crashes)
             told, elsewhere = _told(policy.applied(shown), found.asked, touching=touching)
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*notes, *outcome.notes), ran, elsewhere)
+    notes = (*notes, *outcome.notes, *outdated)
+    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), notes, ran, elsewhere)
 
 
 def _told(
@@ -204,8 +205,8 @@ def _shown(
     active: Sequence[Rule],
     rules: Sequence[Rule],
     crashes: list[Crash],
-) -> list[Diagnostic]:
-    """The findings that comments do not suppress, and those about the run itself."""
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """The findings that comments do not suppress and those about the run itself, and notes about the comments."""
     comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
     suppressions = collect(comments, survey.texts, rules)
     remaining = suppressions.remaining(findings)
@@ -213,7 +214,8 @@ def _shown(
     # Rules about the run cannot count here: their findings depend on the unused suppressions.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
     unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
-    return remaining + suppressions.remaining(run_about(active, Run(problems, unused), crashes))
+    about = suppressions.remaining(run_about(active, Run(problems, unused), crashes))
+    return remaining + about, tuple(suppressions.notes())
 
 
 class Explained(Struct, frozen=True):
