@@ -112,6 +112,7 @@ class SetOrder(Rule):
             related=tuple(related),
             # Devices cannot be compared, so sorted() alone does not fix a mesh.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "mesh" else None,
+            cause=program.cause(loop.reason),
         )
 
     def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -133,6 +134,7 @@ class SetOrder(Rule):
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             # A list of dimensions is made from more than the set.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,
+            cause=program.cause(loop.reason),
         )
 
     def _share(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -145,4 +147,5 @@ class SetOrder(Rule):
             help="The shares overlap and leave elements out. Sort the list with sorted(...) before it is divided.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             fix=program.mending.of_set(loop.iterable),
+            cause=program.cause(loop.reason),
         )

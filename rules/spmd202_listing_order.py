@@ -99,6 +99,7 @@ class ListingOrder(Rule):
             help=f"{effect} {_WAY_OUT[found.reason.kind]}",
             related=tuple(related),
             fix=self._fix(program, found),
+            cause=program.cause(found.reason),
         )
 
     def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:

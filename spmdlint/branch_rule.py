@@ -57,6 +57,7 @@ class BranchRule(Rule):
             place=place,
             help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
+            cause=program.cause(found.reason),
         )
 
 

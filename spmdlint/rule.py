@@ -91,9 +91,10 @@ class Rule(ABC):
         help: str = "",  # noqa: A002  (named like the field of a diagnostic)
         related: tuple[Related, ...] = (),
         fix: Fix | None = None,
+        cause: tuple[Place, ...] = (),
     ) -> Diagnostic:
         """A finding with the code, name and severity of this rule."""
-        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix)
+        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix, cause)
 
     def leading(self, program: Program, sites: Iterable[Site]) -> tuple[Related, ...]:
         """The calls on the way to a finding, from the outermost to the innermost."""
