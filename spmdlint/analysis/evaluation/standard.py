@@ -147,7 +147,7 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
         return one(Member(base, name))
     if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
         known = base.arguments.keyword(name)
-        return ANYTHING if known is None or name in ev.project.fields_set_from_outside else known
+        return ANYTHING if known is None or ev.objects.patched.on_others(name, base.site.ref.path) else known
     return None
 
 
