@@ -98,6 +98,29 @@ epochs([], 3)
     assert "does: {{step}*; step}*" in project.run("explain", "loops.py:16").out
 
 
+def test_calls_that_nobody_knows_are_told_in_words(project):
+    project.write(
+        {
+            "saving.py": """\
+from jax.experimental import multihost_utils
+
+
+def save(tools, x):
+    tools.prepare(x)
+    tools.check(x)
+    multihost_utils.process_allgather(x)
+    tools.finish(x)
+
+
+def main(tools, x):
+    save(tools, x)
+"""
+        }
+    )
+    said = project.run("explain", "saving.py:12").out
+    assert "does: calls that are not known; process_allgather; calls that are not known\n" in said
+
+
 WHY_NONE = """import socket
 
 import jax

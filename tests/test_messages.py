@@ -133,6 +133,42 @@ def test_why_the_mean_of_the_losses_does_not_reduce_the_gradient(project, run, l
     assert (notes.get("The loss is reduced here.") == 11) is told
 
 
+HELPERS = """
+import jax
+from jax.experimental import multihost_utils
+
+
+def process_allgather(prepare, x):
+    prepare.everything(x)
+    prepare.everything(x)
+    return multihost_utils.process_allgather(x)
+
+
+def gathered(x):
+    return multihost_utils.process_allgather(x)
+
+
+def main(prepare, x):
+    if jax.process_index() == 0:
+        CALL
+"""
+WHOLE = "jax.experimental.multihost_utils.process_allgather"
+
+
+@pytest.mark.parametrize(
+    ("call", "begins"),
+    [
+        ("process_allgather(prepare, x)", f"{WHOLE} is a parallel call (reached through process_allgather(), "),
+        ("gathered(x)", "process_allgather is a parallel call (reached through gathered()), "),
+        ("multihost_utils.process_allgather(x)", "process_allgather is a parallel call, "),
+    ],
+)
+def test_a_call_has_its_whole_name_if_a_helper_has_the_last_part_of_it(project, call, begins):
+    project.write({"train.py": HELPERS.replace("CALL", call)})
+    (finding,) = project.check().json
+    assert finding["message"].startswith(begins)
+
+
 SAVING = """
 from jax.experimental import multihost_utils
 

@@ -20,7 +20,7 @@ from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
@@ -473,6 +473,11 @@ class Program:
         """The name of the function that contains an operation; empty for the top level of a module."""
         function = self.project.function(site.ref)
         return "" if function.kind == "module" else "the lambda" if function.kind == "lambda" else function.name
+
+    def call_name(self, call: ParallelCall) -> str:
+        """What a parallel call is called: by its whole name, if a function on the way to it has the last part of it."""
+        on_the_way = (self.function_name(site) for site in call.path[1:])
+        return call.same if isinstance(call.same, str) and call.name in on_the_way else call.name
 
     def place(self, site: Site) -> Place:
         """The file and the span of an operation."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from spmdlint.analysis.divergence.terms import NOT_KNOWN
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Callee, CallNote, Explanation, Guard, Part, Variation
 from spmdlint.analysis.program import Program
@@ -178,11 +179,11 @@ class Writer:
         for facet, reason in call.result.facets:
             yield f"    what it returns: its {facet} varies ({reason.kind})"
         yield f"    extent: {call.extent}"
-        if call.term not in ("-", "?"):
+        if call.term not in ("-", NOT_KNOWN):
             yield f"    does: {call.term}"
         for parallel in call.effect[:MAX_SHOWN]:
             way = " through ".join(self._at(site).strip() for site in reversed(parallel.path))
-            yield f"    makes {parallel.name} ({parallel.strength}), {way}"
+            yield f"    makes {self.program.call_name(parallel)} ({parallel.strength}), {way}"
         if call.stopped:
             names = _listed([self._code(site) for site in call.stopped])
             yield f"    takes {names}, different between processes; what it returns counts as uniform all the same"
