@@ -169,6 +169,41 @@ def test_a_call_has_its_whole_name_if_a_helper_has_the_last_part_of_it(project, 
     assert finding["message"].startswith(begins)
 
 
+WRITTEN = """
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+jax.distributed.initialize()
+
+
+def main(n):
+    rows = 4 if jax.process_index() == 0 else 8
+    BODY
+"""
+IN_ARMS = """if jax.process_index() == 0:
+        multihost_utils.process_allgather(np.zeros((2, 3)))
+    else:
+        multihost_utils.process_allgather(np.ones((5,)))"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("multihost_utils.process_allgather(np.zeros((rows, 3)))", ", but (4, 3) or (8, 3): "),
+        ("multihost_utils.process_allgather(np.zeros((rows, n)))", "on every process: "),
+        (IN_ARMS, ", but (2, 3) or (5,): "),
+    ],
+)
+def test_shapes_that_are_written_out_are_told(project, body, told):
+    project.write({"train.py": WRITTEN.replace("BODY", body)})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD401"
+    assert told in finding["message"]
+    others = [each["location"]["row"] for each in finding["related"] if "other processes" in each["message"]]
+    assert others == ([12] if body == IN_ARMS else [])
+
+
 SAVING = """
 from jax.experimental import multihost_utils
 
