@@ -183,6 +183,7 @@ class Program:
             held,
             variance,
             self._multi,
+            self._entries,
             preview=self.preview,
         )
         return tuple(found.loops())

@@ -110,12 +110,22 @@ class Writer:
             return "above is why nothing is reported at the conditions."
         calls = [call for part in explained.parts for call in part.calls]
         parallel = _listed([self._code(call.site) for call in calls if call.effect])
-        if any(guard.variation.facets for guard in guards):
+        varied = {facet for guard in guards for facet, _ in guard.variation.facets}
+        if varied:
             decided = "what decides whether or how often it runs differs between processes"
+            if varied == {"order"}:
+                decided = "the order of the loop around it differs between processes"
             if parallel:
-                return f"{decided}, but it is not proven that this changes how often {parallel} is called."
+                what = "in which order" if varied == {"order"} else "how often"
+                return f"{decided}, but it is not proven that this changes {what} {parallel} is called."
             return f"{decided}, but no call on it is known to be parallel."
-        if any(condition.variation.facets for condition in conditions):
+        told = {facet for condition in conditions for facet, _ in condition.variation.facets}
+        if told == {"order"}:
+            return (
+                "the order in which it runs other lines differs between processes, and no parallel call is known to "
+                "depend on that; explain these lines."
+            )
+        if told:
             return "it decides about other lines, and differs between processes; explain those that it decides about."
         return self._why_unvaried(explained, calls, parallel)
 
