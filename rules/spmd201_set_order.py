@@ -21,7 +21,8 @@ class SetOrder(Rule):
     Finds code that depends on the iteration order of a set (literals, `set()`, comprehensions, set operators and
     methods, sets returned by other functions and files, values annotated as `set[str]`, and lists made of these):
 
-    - loops whose body makes a parallel call, splits a random key, or is traced by JAX;
+    - loops whose body makes a parallel call, also one that the element looks up, as in `losses[name](x)`, splits a
+      random key, or is traced by JAX;
     - collectives over a tuple of axis names made from a set, and a `PartitionSpec` that shards one dimension along such
       a tuple;
     - dimensions that traced code lists from a set of names, as for `dot_general`;

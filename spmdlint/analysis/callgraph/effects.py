@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
+    Constant,
     External,
     Frame,
     Free,
@@ -52,6 +53,7 @@ Strength = Literal["strong", "weak"]
 _LAYING_OUT = frozenset(("with_sharding_constraint",))
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 """The parallel call by which one process sends its value to all others."""
+_NONE = frozenset((Constant(None),))
 _TOLD = 4
 """From how many functions on their number is told in place of their names."""
 MAX_CALLS = 32
@@ -199,13 +201,14 @@ class Effects:
         """The parallel call that a call makes if it runs one of several functions, each of which is a parallel call.
 
         They are looked up by a key, for example: ``losses[name](x)``. If all are functions of the project, what they
-        do is known better.
+        do is known better. None cannot be called, so ``losses.get(name)(x)`` runs one of the others.
         """
-        if len(callees) < 2 or all(isinstance(callee, FunctionValue) for callee in callees):
+        run = callees - _NONE
+        if len(run) < 2 or all(isinstance(callee, FunctionValue) for callee in callees):
             return
-        if not all(isinstance(callee, (Applied, External, FunctionValue)) for callee in callees):
+        if not all(isinstance(callee, (Applied, External, FunctionValue)) for callee in run):
             return
-        ways = [tuple(self.of_callee(frame, number, operation, each)) for each in ordered(callees)]
+        ways = [tuple(self.of_callee(frame, number, operation, each)) for each in ordered(run)]
         if not all(len(way) == 1 for way in ways):
             return
         calls = [way[0] for way in ways]

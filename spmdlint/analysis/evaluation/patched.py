@@ -27,6 +27,7 @@ class Patched:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.project = evaluator.project
+        self._known: dict[tuple[str, int, bool], tuple[tuple[Frame, int], ...]] = {}
 
     def on(self, cls: ClassValue, name: str) -> bool:
         """Whether an attribute of a class, or of its objects, may be set from outside."""
@@ -50,11 +51,18 @@ class Patched:
             for frame, base in self._sets(name, reader)
         )
 
-    def _sets(self, name: str, reader: Path) -> Iterator[tuple[Frame, int]]:
+    def _sets(self, name: str, reader: Path) -> tuple[tuple[Frame, int], ...]:
         """Where the attribute is set in files that are connected with one, and the object that it is set on."""
-        component = self.project.component
-        for ref, base in self.project.attributes_set.get(name, ()):
-            if component[ref.path] == component[reader] and (is_test(reader) or not is_test(ref.path)):
+        if name not in self.project.attributes_set:
+            return ()
+        key = (name, self.project.component[reader], is_test(reader))
+        if key not in self._known:
+            self._known[key] = tuple(self._find(*key))
+        return self._known[key]
+
+    def _find(self, name: str, component: int, by_tests: bool) -> Iterator[tuple[Frame, int]]:
+        for ref, base in self.project.attributes_set[name]:
+            if self.project.component[ref.path] == component and (by_tests or not is_test(ref.path)):
                 yield self.ev.free_frame(ref), base
 
     def _concerns(self, frame: Frame, base: int, cls: ClassValue, name: str) -> bool:
