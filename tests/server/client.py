@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pygls.lsp.client import LanguageClient
 from spmdlint.diagnostics import Edit, Fix, Location
 from spmdlint.fixes.apply import apply
 
+OURS = (sys.executable, "-m", "spmdlint")
 PATIENCE = 120
 """Seconds after which a test fails that waits for something."""
 USUAL = types.ClientCapabilities(
@@ -34,7 +35,11 @@ class Editor:
     """Files of a folder, open in an editor."""
 
     def __init__(
-        self, root: Path, capabilities: types.ClientCapabilities = USUAL, environment: Mapping[str, str] | None = None
+        self,
+        root: Path,
+        capabilities: types.ClientCapabilities = USUAL,
+        environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = OURS,
     ) -> None:
         self.root = root
         self.client = LanguageClient("editor", "1")
@@ -45,6 +50,7 @@ class Editor:
         self.progress: list[Any] = []
         self.registered: list[types.Registration] = []
         self._capabilities = capabilities
+        self._program = program
         self._environment = {**os.environ, **(environment or {})}
         self._texts: dict[str, tuple[int, str]] = {}
         self._news = asyncio.Condition()
@@ -87,7 +93,7 @@ class Editor:
 
     async def start(self) -> None:
         """Start the server, and introduce the editor."""
-        await self.client.start_io(sys.executable, "-m", "spmdlint", "server", cwd=self.root, env=self._environment)
+        await self.client.start_io(*self._program, "server", cwd=self.root, env=self._environment)
         folder = types.WorkspaceFolder(uri=self.root.as_uri(), name=self.root.name)
         self.told = await self.client.initialize_async(
             types.InitializeParams(self._capabilities, root_uri=self.root.as_uri(), workspace_folders=[folder])
@@ -231,11 +237,12 @@ def edit(
     work: Callable[[Editor], Awaitable[None]],
     capabilities: types.ClientCapabilities = USUAL,
     environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = OURS,
 ) -> None:
-    """Run some work in an editor, which then leaves as editors do."""
+    """Run some work in an editor, which then leaves as editors do. ``program`` is the spmdlint that it starts."""
 
     async def run() -> None:
-        editor = Editor(root, capabilities, environment)
+        editor = Editor(root, capabilities, environment, program)
         await editor.start()
         try:
             await work(editor)
