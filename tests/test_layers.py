@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def imported(path: Path) -> Iterator[str]:
                 yield from [rest.partition(".")[0]] if rest else [alias.name for alias in node.names]
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in ROOT.rglob("*.py"):
