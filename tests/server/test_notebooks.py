@@ -322,7 +322,7 @@ def test_a_module_that_the_notebook_imports(project):
     edit(project.root, work)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_after_random_edits_the_findings_are_those_of_check(training, seed):
     chance = random.Random(seed)
     pieces = [IMPORTS, SAVE, GUARD, OLD, "x = (", "%%bash\nls", "", "import jax\n"]
