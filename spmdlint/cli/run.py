@@ -16,7 +16,7 @@ from spmdlint.cli.numbers import count
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
-    from spmdlint.runtime_checks.report import Report
+    from spmdlint.runtime_checks.reporting.report import Report
 
 FAILED_STATUS = 2
 OPTIONS = (
