@@ -50,7 +50,7 @@ class Store:
         if missing:
             raise StoreLostError(
                 f"JAX's distributed client has no {' and no '.join(missing)}, so processes cannot be compared; "
-                "use a JAX version that the runtime checks know (0.6 to 0.12)."
+                "use a JAX version that the runtime checks know (0.6.1 or newer)."
             )
 
     def name_job(self) -> None:
