@@ -1155,9 +1155,13 @@ class _Visit:
         return frozenset(found)
 
     def _iterated(self, iterable: int) -> Mask:
-        """The facts of what a loop iterates over, with those of the containers it may be."""
+        """The facts of what a loop iterates over, with those of the containers it may be.
+
+        An argument has those of what it contains where the call is.
+        """
         found = self.masks[iterable]
-        for a in self.ev.resolved(self.values[iterable]):
+        own = self.values[iterable]
+        for a in self.ev.resolved(frozenset(each for each in own if not isinstance(each, Parameter))):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 found |= self.c.inside(self.ref, a)
         return found
@@ -1270,7 +1274,11 @@ class _Visit:
                     self.c.cells.write(("raises", self.ref, kind), mask)
 
     def matches(self, n: int, o: s.Matches) -> Mask:
-        return data(self.masks[o.subject]) | self._all(o.values)
+        """Whether a pattern fits: one that compares with nothing asks for the form of its subject alone."""
+        subject = self.masks[o.subject]
+        if not o.values:
+            return choice_as_content(subject) | presence_as_content(subject) | size_as_content(subject)
+        return data(subject) | self._all(o.values)
 
     def yielded(self, n: int, o: s.Yield) -> Mask:
         """What a generator gives: its size is how often it yields, whatever the sizes of what it yields."""
@@ -1281,14 +1289,7 @@ class _Visit:
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
-        """What a function gives: of a list or set that it has made, with what it has put into it."""
-        if o.value is None:
-            return 0
-        found = self.masks[o.value]
-        for a in self.values[o.value]:
-            if isinstance(a, Object) and a.kind in ("list", "set"):  # the values of a table have little in common
-                found |= self._put_here.get(("item", a.site, a.kind), 0)
-        return found
+        return self._filled_here(o.value) if o.value is not None else 0
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
         if self.c.uniform.stored(self.ref, n):
@@ -1343,6 +1344,15 @@ class _Visit:
             found |= self._called(n, o, each, call, positional, keywords, rest)
             if self._is_watched:
                 self._raise_from_call(n, o, each, positional, keywords, rest)
+        return found
+
+    def _filled_here(self, n: int) -> Mask:
+        """The facts of a value; of a container, with what this function has put into it by then."""
+        found = self.masks[n]
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                mask = self._put_here.get(("item", a.site, a.kind), 0)
+                found |= sized(mask) if a.kind == "dict" else mask  # the values of a table have little in common
         return found
 
     def _raise_from_call(
