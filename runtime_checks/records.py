@@ -60,6 +60,7 @@ class ProgramRecord(TypedDict, total=False):
     value: str | None
     devices: list[Count] | None
     module: str | None
+    executable: str | None
     order: str | None
     keys: str | None
     static: dict[str, str]

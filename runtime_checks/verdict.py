@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spmdlint.runtime_checks.executables import comparable
 from spmdlint.runtime_checks.report import Kind
 from spmdlint.runtime_checks.sentences import callers_of, calls, place, sides
 
@@ -55,13 +56,35 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
         return Difference(
             "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
         )
-    agree = ", though its arguments agree" if _same_arguments(records) else ""
-    return Difference("program", "module", f" in its lowered program{agree}")
+    return _program_difference(records)
 
 
 def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
     fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    return any(_differs(records, name) for name in fields)
+    return any(_differs(records, name) for name in fields) or _executables_differ(records)
+
+
+def _program_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference:
+    if not _differs(records, "module"):
+        return Difference("program", "executable", f" in its executable: {sides(records, _executable)}")
+    agree = ", though its arguments agree" if _same_arguments(records) else ""
+    return Difference("program", "module", f" in its lowered program{agree}")
+
+
+def _executables_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
+    known = [record for record in records.values() if record.get("executable") is not None]
+    return any(
+        one["executable"] != other["executable"] and comparable(one["executable"], other["executable"])
+        for one in known
+        if one.get("module") is None
+        for other in known
+    )
+
+
+def _executable(record: Mapping[str, Any]) -> str:
+    name = str(record.get("executable") or "unknown").rpartition("/")[2]
+    return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
 
 
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
