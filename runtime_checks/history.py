@@ -5,7 +5,7 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -101,7 +101,8 @@ def judge(
 
     ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
     """
-    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories, programs, texts)
+    found = _difference(histories, programs, texts) or _crossing(histories) or _circle(histories)
+    return found or _missing(histories, programs, texts)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -172,10 +173,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of these groups in a different order."""
-    ends = {}
-    for process, history in histories.items():
-        if history.last is not None:
-            ends[process] = (history.last[0], history.rows[history.last[0]][history.last[1]])
+    ends = _ends(histories)
     for one, (first, row) in sorted(ends.items()):
         for other, (second, its) in sorted(ends.items()):
             if one >= other or first == second:
@@ -184,14 +182,59 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
                 processes = {one: row.report("waiting"), other: its.report("waiting")}
-                told = "; ".join(
-                    f"process {number} is in call {place.index} of {name_processes(histories[number].members[group])} "
-                    f"({place.function}, {place.filename}:{place.line})"
-                    for number, group, place in ((one, first, row), (other, second, its))
-                )
-                message = f"the processes wait for each other in a cycle: {told}."
+                message = _cycle_words(histories, {one: (first, row), other: (second, its)}, "wait", "is")
                 return diverged("sequence", message, row.index, processes)
     return None
+
+
+def _ends(histories: Mapping[int, History]) -> dict[int, tuple[str, Row]]:
+    """The last call of each process that made one, and its group."""
+    lasts = {process: history.last for process, history in histories.items() if history.last is not None}
+    return {process: (key, histories[process].rows[key][index]) for process, (key, index) in lasts.items()}
+
+
+def _cycle_words(histories: Mapping[int, History], ends: Mapping[int, tuple[str, Row]], wait: str, is_in: str) -> str:
+    told = "; ".join(
+        f"process {number} {is_in} in call {row.index} of {name_processes(histories[number].members[key])} "
+        f"({row.function}, {row.filename}:{row.line})"
+        for number, (key, row) in sorted(ends.items())
+    )
+    return f"the processes {wait} for each other in a cycle: {told}."
+
+
+def _circle(histories: Mapping[int, History]) -> Report | None:
+    """Processes that raised in their last calls, each of which one of the others had not made.
+
+    While they run, this is no proof for more than two: they may go on to the next call without waiting for this one.
+    """
+    stuck = {
+        process: (key, row)
+        for process, (key, row) in _ends(histories).items()
+        if histories[process].state == "raised"
+        and row.line is not None
+        and (histories[process].end.get("filename"), histories[process].end.get("line")) == (row.filename, row.line)
+    }
+    while True:
+        waits = {one: _awaited(histories, one, key, row, stuck) for one, (key, row) in stuck.items()}
+        awaited = {other for others in waits.values() for other in others}
+        left = {one: end for one, end in stuck.items() if waits[one] and one in awaited}
+        if len(left) == len(stuck):
+            break
+        stuck = left
+    if not stuck:
+        return None
+    processes = {}
+    for process, (_, row) in stuck.items():
+        processes[process] = row.report("raised")
+        processes[process].detail = histories[process].end.get("detail")
+    first = stuck[min(stuck)][1]
+    return diverged("sequence", _cycle_words(histories, stuck, "waited", "was"), first.index, processes)
+
+
+def _awaited(histories: Mapping[int, History], one: int, key: str, row: Row, among: Iterable[int]) -> list[int]:
+    """The processes among these that have not made this call of a group."""
+    members = histories[one].members.get(key, ())
+    return [other for other in among if other in members and histories[other].counts.get(key, 0) < row.index]
 
 
 def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:

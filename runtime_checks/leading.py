@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
-SMALL = 64  # processes in a job in which each reports on all on demand
+SMALL = 64  # processes in a job in which each reports on all on demand, and all are asked at the end
 STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
@@ -186,17 +186,19 @@ class Leader:
 
     def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
-        finals: dict[str, set[tuple[Any, ...]]] = {}
-        for told in ended.values():
-            for key, final in dict(told.get("finals") or {}).items():
-                finals.setdefault(key, set()).add(tuple(final))
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
-        uneven = {key for key, found in finals.items() if len(found) > 1}
+        uneven = _uneven(ended.values())
         groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
         suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
         if not uneven and not died:
             return None
+        if len(ended) <= SMALL:
+            # All are asked: a group that differs need not be one of this process, and a cycle has several.
+            with self._lock:
+                report = judge(self.asking.histories(sorted(ended), WINDOW), self.asking.program, self.asking.texts)
+            if report is not None:
+                return report
         if not groups:
             groups = self._session.ledger.groups()[:1]
         for group in groups:
@@ -253,3 +255,17 @@ class Leader:
         with self._lock:
             self._background.journal.drain()
             return judge(self.asking.histories(range(session.count), WINDOW), self.asking.program)
+
+
+def _uneven(ended: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The groups in which processes ended after different calls; who made none there has not said so."""
+    finals: dict[str, list[tuple[Any, ...]]] = {}
+    sizes: dict[str, int] = {}
+    for told in ended:
+        sizes.update(told.get("sizes") or {})
+        for key, final in dict(told.get("finals") or {}).items():
+            finals.setdefault(key, []).append(tuple(final))
+    none = (0, "0")
+    return {
+        key for key, found in finals.items() if len({*found, *([none] if len(found) < sizes.get(key, 0) else [])}) > 1
+    }

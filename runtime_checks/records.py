@@ -138,6 +138,7 @@ class State(Place, total=False):
     detail: str | None
     counts: dict[str, Count]
     finals: dict[str, tuple[Count, str]]
+    sizes: dict[str, Count]
     quiet: dict[str, Count]
     undecided: dict[str, Count]
     off: list[str]

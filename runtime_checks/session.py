@@ -411,6 +411,7 @@ class Session:
             "detail": detail,
             "counts": self.ledger.counts(),
             "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
+            "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
             "off": sorted(name for name, words in self.layers.items() if words != "on"),

@@ -172,6 +172,18 @@ def test_a_hang_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) ->
     assert "all processes are at call 5 of processes 0-2" in capfd.readouterr().err
 
 
+def test_a_hang_in_the_first_call_of_a_group_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
+    job = start(3, late_after=0.0)
+    job.make(0, "swap", processes=(0, 2))
+    job.tick()
+    time.sleep(0.01)
+    job.tick()
+    told = capfd.readouterr().err
+    assert "late: process 0 reached call 1 of processes 0, 2 (swap, " in told
+    assert "process 2 made no call yet" in told
+    assert "process 2 is at " in told
+
+
 def test_who_is_asked_is_as_far_behind_as_it_says(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
     job = start(3)
     for me in range(3):
