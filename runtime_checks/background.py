@@ -265,4 +265,6 @@ def _told(event: Event) -> dict[str, Any]:
     told = {"group": event.group.key, "digest": program.digest, "function": program.function, **place}
     if program.identified:
         told["defined_at"] = program.defined_at
+    if event.aside:
+        told["aside"] = True
     return told

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from spmdlint.runtime_checks.bydevice import by_device
 from spmdlint.runtime_checks.records import QuietRecord
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import (
@@ -30,7 +31,10 @@ Texts = Callable[[int, str], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One call: ``prefix`` is a digest of all calls of the group up to it, ``others`` the counts of other groups."""
+    """One call: ``prefix`` is a digest of all calls of the group up to it, ``others`` the counts of other groups.
+
+    ``aside`` is whether another thread than the main one made it.
+    """
 
     index: int
     prefix: str
@@ -40,6 +44,7 @@ class Row:
     line: int | None
     others: Mapping[str, int]
     callers: tuple[str, ...] = ()
+    aside: bool = False
 
     def report(self, state: str) -> ProcessReport:
         """The call, for a report."""
@@ -66,6 +71,10 @@ class History:
     last: tuple[str, int] | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
+    def is_threaded(self, group: str) -> bool:
+        """Whether other threads than the main one make calls of a group."""
+        return any(row.aside for row in self.rows.get(group, {}).values())
+
     def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
         """Add a call; later calls of a group have higher numbers."""
         self.members[group] = members
@@ -77,7 +86,17 @@ class History:
 def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
     """A call in the form in which it is published and recorded."""
     place = [row.function, row.filename, row.line]
-    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others), list(row.callers)]
+    return [
+        group,
+        list(members),
+        row.index,
+        row.prefix,
+        row.digest,
+        *place,
+        dict(row.others),
+        list(row.callers),
+        row.aside,
+    ]
 
 
 def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
@@ -85,9 +104,9 @@ def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = No
     history = History(state=state, end=end or {})
     for data in rows:
         try:
-            group, members, index, prefix, digest, function, filename, line, others, callers = data
+            group, members, index, prefix, digest, function, filename, line, others, callers, aside = data
             through = tuple(str(one) for one in callers)
-            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others), through)
+            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others), through, aside)
             history.add(str(group), tuple(int(one) for one in members), row)
         except (TypeError, ValueError):
             continue
@@ -112,8 +131,7 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
 
 
 def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
-    for key, group, inside in _groups(histories):
-        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+    for key, group, inside, rows in _sequences(histories, programs):
         for first in _different(rows):
             there = {process: one[first] for process, one in rows.items() if first in one}
             records = {process: _record(programs, process, row) for process, row in there.items()}
@@ -134,6 +152,19 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
             return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _sequences(
+    histories: Mapping[int, History], programs: Programs
+) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
+    """The calls of each group by process and number; of several threads, as each device sees them."""
+    for key, group, inside in _groups(histories):
+        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+        if not any(history.is_threaded(key) for history in inside.values()):
+            yield key, group, inside, rows
+            continue
+        for seen in by_device(rows, lambda process, row: programs(process, row.digest)):
+            yield key, group, inside, seen
 
 
 def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:

@@ -153,7 +153,8 @@ class Leader:
             if self._session.me not in wanted:
                 wanted.append(self._session.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
-            histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
+            all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
+            histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self.asking.program, self.asking.texts)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
@@ -167,9 +168,8 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is no longer compared within {name_processes(group.processes)}: the digests "
-                    f"of its calls differ from those of process {self._session.me}, but no field known on both "
-                    "sides does."
+                    f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
+                    f"runs: {_why_excused(group, histories, self._session.me)}."
                 )
         return report
 
@@ -255,6 +255,12 @@ class Leader:
         with self._lock:
             self._background.journal.drain()
             return judge(self.asking.histories(range(session.count), WINDOW), self.asking.program)
+
+
+def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:
+    if any(history.is_threaded(group.key) for history in histories.values()):
+        return "threads make calls on different devices, which come in another order on each process"
+    return f"the digests of its calls differ from those of process {me}, but no field known on both sides does"
 
 
 def _uneven(ended: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -80,16 +80,19 @@ class Recording:
         self._omitted: set[str] = set()
         self._line({"job": job})
 
-    def add_event(self, group: str, members: Sequence[int], program: Program, site: Site | None) -> int:
-        """Write the event of a call, and return its number."""
+    def add_event(
+        self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False
+    ) -> int:
+        """Write the event of a call, and return its number; ``aside`` is whether it is not the main thread's."""
         with self._lock:
             if group not in self._groups:
                 self._groups.add(group)
                 self._line({"group": group, "members": list(members)})
             self._numbers += 1
             place = site.place() if site is not None else {}
-            shown = {"function": program.function, **place, **({"once": True} if program.value is not None else {})}
-            self._line({"event": self._numbers, "in": group, "digest": program.digest, **shown})
+            shown = {"function": program.function, **place, **({"aside": True} if aside else {})}
+            once = {"once": True} if program.value is not None else {}  # _EVENT_LINE expects it at the end
+            self._line({"event": self._numbers, "in": group, "digest": program.digest, **shown, **once})
             return self._numbers
 
     def write_program(self, digest: str, record: Mapping[str, Any]) -> None:
@@ -316,6 +319,7 @@ class _Lines:
                 "function": _text(told.get("function")),
                 "filename": _text(told.get("filename")),
                 "line": line if isinstance(line, int) else None,
+                "aside": told.get("aside") is True,
             }
         elif "end" in told:
             end = dict(told["end"])

@@ -170,7 +170,7 @@ class SampleRecord(TypedDict):
 
 
 class EventRecord(TypedDict, total=False):
-    """A program called from a line."""
+    """A program called from a line; ``aside`` if in another thread than the main one."""
 
     group: str
     digest: str
@@ -179,6 +179,7 @@ class EventRecord(TypedDict, total=False):
     line: Count
     callers: list[str]
     defined_at: str | None
+    aside: bool
 
 
 class HistoryRecord(TypedDict):

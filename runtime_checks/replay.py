@@ -16,7 +16,7 @@ MAX_CALLS = 1 << 17
 class Replay:
     """Counts and prefixes by group, moved along a sequence of events.
 
-    An event has "group", "digest", "function", "filename", "line" and perhaps "callers". A row is what
+    An event has "group", "digest", "function", "filename", "line" and perhaps "callers" and "aside". A row is what
     ``history.row_data`` gives.
     """
 
@@ -49,7 +49,7 @@ class Replay:
         others = {name: made for name, (made, _) in groups.items() if name != key}
         place = [event.get("function"), event.get("filename"), event.get("line")]
         counted = [key, list(self._members.get(key, ())), count, f"{prefix:016x}", event["digest"]]
-        return [*counted, *place, others, event.get("callers") or []]
+        return [*counted, *place, others, event.get("callers") or [], bool(event.get("aside"))]
 
 
 def pack(numbers: Sequence[int]) -> str:

@@ -41,7 +41,7 @@ def _slices(process: int, found: Sequence[tuple[float | None, list[Any]]], start
     ends = [*starts[1:], starts[-1] + STEP]
     slices = []
     for at, then, (_, row) in zip(starts, ends, found, strict=True):
-        group, members, index, _prefix, _digest, function, filename, line, _others, _callers = row
+        group, members, index, _prefix, _digest, function, filename, line, _others, *_ = row
         arguments: Mapping[str, Any] = {
             "call": index,
             "of": name_processes(members),

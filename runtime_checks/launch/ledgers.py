@@ -33,7 +33,7 @@ def explain(folder: Path) -> int:
         sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
     for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")
-        for _group, members, index, _prefix, _digest, function, filename, line, _others, _callers in rows[-LAST:]:
+        for _group, members, index, _prefix, _digest, function, filename, line, _others, *_ in rows[-LAST:]:
             place = f"{filename}:{line}" if filename else "an unknown line"
             sys.stdout.write(f"    call {index} of {name_processes(members)}: {function}  at {place}\n")
     return found.status

@@ -51,7 +51,7 @@ def align(recorded: Mapping[int, Sequence[Sequence[Any]]]) -> Aligned:
     same: dict[Any, Any] = {}  # a table has millions of cells and few calls: each is kept once
     for process, rows in sorted(recorded.items()):
         lane = lanes[process] = Lane()
-        for group, inside, index, _prefix, digest, function, filename, line, others, _callers in rows:
+        for group, inside, index, _prefix, digest, function, filename, line, others, *_ in rows:
             key = (str(group), int(index))
             key = same.setdefault(key, key)
             members[key[0]] = tuple(inside)
