@@ -59,8 +59,7 @@ def _may_close(session: Session) -> bool:
     """Whether all have joined, and the checks see what they should."""
     if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
         return False
-    if not session.health.tested:
-        session.health.look()
+    session.health.look()
     return session.active
 
 
