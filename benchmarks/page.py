@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.offline import load
+from spmdlint.runtime_checks.agreement.offline import load
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.page.html import page
 from spmdlint.runtime_checks.page.jobs import recorded_job
-from spmdlint.runtime_checks.recording import Recording
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.recording.writing import Recording
 
 EVALUATE = (5, 17, 18)  # the processes that differ
 FRAMES = """async () => {

@@ -29,15 +29,14 @@ from typing import Any
 
 import jaxlib._jax as runtime
 
-from spmdlint.runtime_checks.bounded import OWN
-from spmdlint.runtime_checks.ending import VERDICT_KEY
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.listener import Listener
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.ending.declared import VERDICT_KEY
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.bounded import OWN
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.store import Store
 
 A_PROCESS = 256  # clients
 DRIVERS = 16  # threads that drive them
@@ -60,9 +59,9 @@ class Process:
     def __init__(self, client: Any, me: int, count: int, trial: int) -> None:
         options = Options(mode="background", on_divergence="report", late_after=1e9, report_signal="off")
         self.session = Session(Store(client, f"scale/{trial}"), me, count, options)
-        self.watcher = Watcher(self.session)
-        self.session.wake_watcher = self.watcher.wake
-        self.listener = Listener(self.session.exchange, self._woken)
+        self.watcher = self.session.watcher()
+        self.session.job.wake_watcher = self.watcher.wake
+        self.listener = Listener(self.session.job.exchange, self._woken)
         everyone = tuple(range(count))
         self.step = Program("step", everyone, module="one module")
         self.odd = Program("another", everyone, module="another module")

@@ -18,3 +18,9 @@ nitpicky = True
 html_theme = "furo"
 html_title = f"spmdlint {release}"
 html_copy_source = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_use_index = False  # there is nothing in it
+
+mermaid_height = "auto"
+mermaid_fullscreen = False  # its button is a character that few fonts have

@@ -21,7 +21,8 @@ class SetOrder(Rule):
     Finds code that depends on the iteration order of a set (literals, `set()`, comprehensions, set operators and
     methods, sets returned by other functions and files, values annotated as `set[str]`, and lists made of these):
 
-    - loops whose body makes a parallel call, splits a random key, or is traced by JAX;
+    - loops whose body makes a parallel call, also one that the element looks up, as in `losses[name](x)`, splits a
+      random key, or is traced by JAX;
     - collectives over a tuple of axis names made from a set, and a `PartitionSpec` that shards one dimension along such
       a tuple;
     - dimensions that traced code lists from a set of names, as for `dot_general`;
@@ -112,6 +113,7 @@ class SetOrder(Rule):
             related=tuple(related),
             # Devices cannot be compared, so sorted() alone does not fix a mesh.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "mesh" else None,
+            cause=program.cause(loop.reason),
         )
 
     def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -133,6 +135,7 @@ class SetOrder(Rule):
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             # A list of dimensions is made from more than the set.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,
+            cause=program.cause(loop.reason),
         )
 
     def _share(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -145,4 +148,5 @@ class SetOrder(Rule):
             help="The shares overlap and leave elements out. Sort the list with sorted(...) before it is divided.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             fix=program.mending.of_set(loop.iterable),
+            cause=program.cause(loop.reason),
         )

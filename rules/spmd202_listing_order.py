@@ -90,7 +90,7 @@ class ListingOrder(Rule):
             related += [Related(program.place(step.site), sentence(step.text)) for step in share.chain()]
             effect = "The shares may overlap and leave files out."
         else:
-            name = found.call.name  # type: ignore[union-attr]  # a loop if it is not a share
+            name = program.call_name(found.call)  # type: ignore[union-attr]  # a loop if it is not a share
             message = f"This loop over an unsorted listing makes the parallel call {name} for each entry: {source}."
             effect = "The processes may make the calls for different files at the same time."
         return self.finding(
@@ -99,6 +99,7 @@ class ListingOrder(Rule):
             help=f"{effect} {_WAY_OUT[found.reason.kind]}",
             related=tuple(related),
             fix=self._fix(program, found),
+            cause=program.cause(found.reason),
         )
 
     def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:

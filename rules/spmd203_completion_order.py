@@ -69,7 +69,9 @@ class CompletionOrder(Rule):
 
     def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
         call = getattr(found, "call", None)
-        what = f"so {call.name} is called for" if call is not None else "so the share of each process holds"
+        what = "so the share of each process holds"
+        if call is not None:
+            what = f"so {program.call_name(call)} is called for"
         return self.finding(
             message=(
                 f"The order here differs between processes ({found.reason.source.text}), {what} results that the "

@@ -81,7 +81,7 @@ class VaryingCondition(BranchRule):
             yield self._in_turn(program, turn)
 
     def _in_turn(self, program: Program, found: Turn) -> Diagnostic:
-        place = program.place(found.call.site)
+        place, name = program.place(found.call.site), program.call_name(found.call)
         at = program.where(found.branch, place.path)
         ways = [Related(program.place(found.manager), "The block is entered here.")]
         ways += [
@@ -93,7 +93,7 @@ class VaryingCondition(BranchRule):
         ways += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         return self.finding(
             message=(
-                f"{found.call.name} is a parallel call, but the processes reach it in turn: {found.name} makes some of "
+                f"{name} is a parallel call, but the processes reach it in turn: {found.name} makes some of "
                 f"them wait before this block and the others after it ({at})."
             ),
             place=place,

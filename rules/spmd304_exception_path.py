@@ -70,24 +70,21 @@ class ExceptionOnOneProcess(Rule):
             yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: ExceptionPath) -> Diagnostic:
-        place = program.place(found.call.site)
+        place, name = program.place(found.call.site), program.call_name(found.call)
         clause = program.where(found.handler, place.path)
         if found.how == "in a handler":
-            message = (
-                f"{found.call.name} is a parallel call, and only a process that enters the handler at {clause} "
-                "makes it."
-            )
+            message = f"{name} is a parallel call, and only a process that enters the handler at {clause} makes it."
             way_out = "Store the outcome in the handler, and make the call after it, on every process."
         elif found.how == "on the way out":
             message = (
-                f"{found.call.name} is a parallel call, and this __exit__ makes it even if an exception is propagating "
+                f"{name} is a parallel call, and this __exit__ makes it even if an exception is propagating "
                 "on this process only: it waits for processes that are elsewhere, and the error is never shown."
             )
             way_out = "Make the call only if there is no exception (exc_type is None), or after the with block."
         else:
             what = "anything before it fails" if found.reason is None else "an exception is raised"
             message = (
-                f"{found.call.name} is a parallel call, and the handler at {clause} goes on without it if {what} "
+                f"{name} is a parallel call, and the handler at {clause} goes on without it if {what} "
                 "on this process only."
             )
             way_out = "Guard only the code that can fail, and agree with the other processes before going on."

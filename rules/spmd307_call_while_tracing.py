@@ -82,23 +82,23 @@ class CallWhileTracing(Rule):
     def _elsewhere(self, program: Program) -> Iterator[Diagnostic]:
         """Device callbacks, threads, and finalizers."""
         for found in program.calls_elsewhere():
-            place = program.place(found.site)
+            place, name = program.place(found.site), program.call_name(found.call)
             at = program.where(found.call.path[-1], place.path)
             if found.how == "callback":
                 message = (
                     f"{found.starter} runs this function while the devices are still in the computation that calls "
-                    f"it, and the function makes the parallel call {found.call.name} at {at}, which waits for them."
+                    f"it, and the function makes the parallel call {name} at {at}, which waits for them."
                 )
                 help_ = "Return the value from the computation and make the call in the loop around it."
             elif found.how == "finalizer":
                 message = (
-                    f"__del__ makes the parallel call {found.call.name} at {at}, but objects are collected at "
+                    f"__del__ makes the parallel call {name} at {at}, but objects are collected at "
                     "different times on different processes."
                 )
                 help_ = "Make the call in a method that the program calls, or in the __exit__ of a context manager."
             else:
                 message = (
-                    f"{found.starter} runs this function in a thread, and it launches {found.call.name} at {at}: its "
+                    f"{found.starter} runs this function in a thread, and it launches {name} at {at}: its "
                     "position among the main thread's calls differs between processes."
                 )
                 help_ = "Launch it from the main thread, and only read and write data in the other thread."

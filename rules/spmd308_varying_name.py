@@ -63,4 +63,5 @@ class VaryingName(Rule):
                 place=place,
                 help="The processes never meet. Build the name from values that all of them know, such as the step.",
                 related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+                cause=program.cause(found.reason),
             )

@@ -18,8 +18,10 @@ class LocalShape(Rule):
     Follows the shapes of arrays that are passed to parallel calls back to sizes that differ between processes: the
     length of a process's share of the data, a listing, the longest example of the local batch (a tokenizer, a
     `padded_batch` without `padded_shapes` or `bucket_by_sequence_length` may pad to it), a random choice, or the
-    process index itself, also through the project's own generators and iterators. Does the same for the structure of
-    trees: None, or an empty container, on some processes where others pass a value.
+    process index itself, also through the project's own generators and iterators. Arrays that are made with one written
+    size on some processes and with another on the others count too, whether one call is given either of them, or each
+    arm of a branch makes the same call. Does the same for the structure of trees: None, or an empty container, on some
+    processes where others pass a value.
 
     ## Why it matters
 
@@ -81,12 +83,16 @@ class LocalShape(Rule):
             "The processes compile or run different programs. Pad to a size that all processes know, drop the "
             "remainder, or agree on the size first, for example with multihost_utils.process_allgather."
         )
+        shapes = f", but {found.shapes}" if found.shapes and not found.structure else ""
+        related = [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        if found.other is not None:
+            related.append(Related(program.place(found.other), "The other processes make the call here."))
         return self.finding(
             message=(
-                f"The {what} of this argument of {found.call.name}, a parallel call, is not the same on every process: "
-                f"{source.text} ({program.where(source.site, place.path)})."
+                f"The {what} of this argument of {found.call.name}, a parallel call, is not the same on every process"
+                f"{shapes}: {source.text} ({program.where(source.site, place.path)})."
             ),
             place=place,
             help=mend if found.structure else sizes,
-            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+            related=tuple(related),
         )

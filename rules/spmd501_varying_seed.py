@@ -117,4 +117,5 @@ class SeedsThatVary(Rule):
             place=place,
             help=way_out,
             related=(*steps, *more),
+            cause=program.cause(reason),
         )

@@ -67,6 +67,7 @@ class ProcessHash(Rule):
                 place=place,
                 help="Use a hash that does not depend on the process, such as zlib.crc32 of the encoded string.",
                 related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+                cause=program.cause(found.reason),
             )
 
     def _orders(self, program: Program) -> Iterator[Diagnostic]:
@@ -87,4 +88,5 @@ class ProcessHash(Rule):
                         Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()
                     ),
                     fix=program.mending.without_key(source.site) if source.site.ref.path == place.path else None,
+                    cause=program.cause(loop.reason),
                 )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
+from spmdlint.runtime_checks.records import HealthNumbers
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
@@ -42,7 +43,7 @@ class Status:
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    health: dict[str, Any] = field(default_factory=dict)
+    health: HealthNumbers = field(default_factory=lambda: HealthNumbers())
 
     def as_json(self) -> str:
         """The status as one line of JSON, for a log or a monitor."""
@@ -113,7 +114,7 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
         raise ValueError(f"assert_equal: every must be at least 1, not {every}.")
     session = _session()
     if session is not None and session.is_due(name, every):
-        from spmdlint.runtime_checks.named import announce, as_value
+        from spmdlint.runtime_checks.calls.named import announce, as_value
 
         announce(session, "assert_equal", name=name, value=as_value(value))
 
@@ -125,15 +126,16 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     shapes and dtypes of the array arguments have to agree as well. Calls during tracing are ignored. Costs only a
     look-up if the checks are off.
     """
-    from spmdlint.runtime_checks.named import tracked
+    from spmdlint.runtime_checks.calls.named import tracked
 
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
 def _why_not(session: Session) -> str | None:
-    if not session.active:
-        return session.why_inactive
-    return "not all processes have enabled the checks yet" if session.joining is not None else None
+    checks = session.checks
+    if not checks.active:
+        return checks.why_inactive
+    return "not all processes have enabled the checks yet" if checks.joining is not None else None
 
 
 def _session() -> Session | None:
@@ -156,23 +158,23 @@ def status() -> Status:
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)
     told = session.guard.run(_told, hook, session)
-    return told or Status(hook.options.mode, watching=False, reason=session.why_inactive)
+    return told or Status(hook.options.mode, watching=False, reason=session.checks.why_inactive)
 
 
 def _told(hook: Hook, session: Session) -> Status:
     if session.background is not None:
-        session.journal.drain()
+        session.background.journal.drain()
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},
-        watching=session.active,
-        joined=session.active and session.joining is None,
+        watching=session.checks.active,
+        joined=session.checks.active and session.checks.joining is None,
         reason=_why_not(session),
         process=session.me,
         processes=session.count,
-        calls={",".join(map(str, group.processes)): group.count for group in session.ledger.groups()},
-        quiet=sum(session.ledger.quiet.values()),
-        layers=dict(session.layers),
-        notes=list(session.notes),
+        calls={",".join(map(str, group.processes)): group.count for group in session.own.ledger.groups()},
+        quiet=sum(session.own.ledger.quiet.values()),
+        layers=dict(session.own.layers),
+        notes=list(session.checks.notes),
         health=session.health.numbers(),
     )

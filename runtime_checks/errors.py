@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spmdlint.runtime_checks.report import Report, as_text
+from spmdlint.runtime_checks.reporting.report import Report, as_text
 
 
 class DivergenceError(RuntimeError):

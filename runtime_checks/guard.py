@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
+from spmdlint.runtime_checks.reporting.printing import write_error
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,27 +14,26 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from spmdlint._version import __version__
-from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
-from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
+from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
+from spmdlint.runtime_checks.ending.closing import Outcome
+from spmdlint.runtime_checks.ending.stuck import end_if_stuck
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.joining import Joining, Member, close_door
-from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.records import UnknownRecordError
-from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import LEFT
+from spmdlint.runtime_checks.records import State, UnknownRecordError
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
-from spmdlint.runtime_checks.stuck import end_if_stuck
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
 CHECKS_FAILED_STATUS = 1  # in a rehearsal; what an exception that is not caught gives
@@ -77,8 +76,8 @@ class Hook:
 
     def stop(self) -> None:
         """Remove everything from this process; processes that still wait for it learn that it has ended."""
-        if self.session is not None and self.session.active:
-            self.guard.run(leave_quietly, self.session)
+        if self.session is not None and self.session.checks.active:
+            self.guard.run(self.session.closing.leave_quietly)
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
@@ -107,8 +106,8 @@ class Hook:
         if session is None:
             return 0
         if session.background is not None:
-            session.journal.drain()
-        return sum(session.ledger.counts().values())
+            session.background.journal.drain()
+        return sum(session.own.ledger.counts().values())
 
     def _words(self, error: BaseException) -> str:
         """An exception in words. In a job its text stays on the process that raised it: it may hold what is secret."""
@@ -133,7 +132,7 @@ class Hook:
     def _failed(self, error: Exception) -> None:
         """A failure outside the session, or of the session."""
         if self.session is not None:
-            self.session.failed(error)
+            self.session.checks.failed(error)
         elif isinstance(error, StoreLostError | UnknownRecordError):
             self._give_up(str(error))
         else:
@@ -169,27 +168,29 @@ class Hook:
         session = Session(store, me, count, self.options)
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
-        self.interception = install(Observer(session), layers_of(self.options.mode))
-        session.layers = self.interception.state
+        self.interception = install(Observer(session, session.own, session.background), layers_of(self.options.mode))
+        session.own.layers = self.interception.state
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = self._retire
         session.health.test = partial(self_test, self.interception.observer)
         session.health.put_back = self.interception.put_back
-        for name, state in session.layers.items():
+        for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
-        session.joining = joining = Joining(store, me, count, self._member(session, past), self.options.join_within)
+        session.checks.joining = joining = Joining(
+            store, me, count, self._member(session, past), self.options.join_within
+        )
         self.session = session
         if not joining.register():
             # A restarted process has no past to compare, so the checks are over for all.
             self.why_idle = "this process was restarted within the job"
-            session.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
+            session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
             return
-        self._watcher = watcher = Watcher(session)
-        session.wake_watcher = watcher.wake
+        self._watcher = watcher = session.watcher()
+        session.job.wake_watcher = watcher.wake
         if session.background is not None:
-            self._listener = Listener(session.exchange, watcher.told, count)
+            self._listener = Listener(session.job.exchange, watcher.told, count)
             self._listener.start()
         watcher.start()
         atexit.unregister(self._close)
@@ -203,7 +204,7 @@ class Hook:
             mode=options.mode,
             policy=options.on_divergence,
             tree_above=options.tree_above,
-            off=tuple(sorted(name for name, state in session.layers.items() if state != "on")),
+            off=tuple(session.own.layers_off),
             past=past,
             site=site.short if site is not None else "",
         )
@@ -238,7 +239,7 @@ class Hook:
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
             self._outcome = Outcome(state, raising_site(trace), self._words(error))
             if self.session is None and self._folder is not None and self._process is not None:
-                told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
+                told: State = {**State(state=state, detail=self._outcome.detail), **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
 
     def _close(self) -> None:
@@ -249,11 +250,11 @@ class Hook:
         if self._watcher is not None:
             self.guard.run(self._watcher.wait_for_abort)
         try:
-            if session.active:
-                self.guard.run(lambda: close(session, self._ended()))
+            if session.checks.active:
+                self.guard.run(lambda: session.closing.close(self._ended()))
             if session.ending.verdict is not None and self.options.on_divergence == "report":
                 self.guard.run(self._end_if_stuck, session)
-            session.raise_if_broken()
+            session.checks.raise_if_broken()
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
             session.ending.flush()
@@ -263,7 +264,9 @@ class Hook:
 
     def _end_if_stuck(self, session: Session) -> None:
         outcome = self._ended()
-        end_if_stuck(session, session.end_state(outcome.state, outcome.site, outcome.detail))
+        asked = session.background.leader.asking if session.background is not None else session.others
+        state = session.own.end_state(outcome.state, outcome.site, outcome.detail)
+        end_if_stuck(session.job, session.ending, asked, state)
 
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""

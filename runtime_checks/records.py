@@ -1,4 +1,4 @@
-"""What processes say to each other through the key-value store, as types.
+"""What processes say to each other, as types: through the key-value store, and through the files of a rehearsal.
 
 Everything that is read is decoded into one of these, and is as long and as deep as they allow. Fields may be absent:
 a record of another release may have fewer, or more, which are dropped. A field of another type makes the record
@@ -7,7 +7,7 @@ unknown.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Literal, TypedDict, TypeVar
 
 import msgspec
 
@@ -15,24 +15,31 @@ MAX_VALUE = 8 << 20  # characters
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Hash = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^\w{1,40}\Z")]
+Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
+Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
 T = TypeVar("T")
 
 
 class UnknownRecordError(RuntimeError):
-    """A value in the store is not what it should be; the message names its key."""
+    """A value that another process has written is not what it should be; the message names its key."""
 
 
 class JobName(TypedDict):
     """The name of the job, which is part of names of files."""
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^\w{1,40}\Z")]
+    name: Name
 
 
 class Place(TypedDict, total=False):
-    """A call, or the line at which a process is; ``callers`` are the user's lines that led there."""
+    """A call, or the line at which a process is; ``callers`` are the user's lines that led there.
 
-    index: Count
+    ``defined_at`` is where the function is defined.
+    """
+
+    index: Count | None
     function: str | None
+    defined_at: str | None
     filename: str | None
     line: Count | None
     callers: list[str]
@@ -50,33 +57,43 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class ProgramRecord(TypedDict, total=False):
-    """The decisive fields of a program, and in background mode what explains it."""
+class ProgramFields(TypedDict, total=False):
+    """The decisive fields of a program but its devices, and in background mode what explains it."""
 
     environment: dict[str, str] | None
     function: str | None
     defined_at: str | None
     name: str | None
     value: str | None
-    devices: list[Count] | None
     module: str | None
     executable: str | None
     order: str | None
     keys: str | None
-    static: dict[str, str]
-    arguments: list[Argument]
+    static: dict[str, str] | None
+    arguments: list[Argument] | None
 
 
-class QuietRecord(ProgramRecord, Place, total=False):
+class ProgramRecord(ProgramFields, total=False):
+    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
+
+    devices: list[Count] | None
+
+
+class Side(ProgramRecord, Place, total=False):
+    """All that is known of a call of one process, for a comparison; ``texts`` is its lowered module, packed."""
+
+    digest: str
+    texts: dict[str, str]
+
+
+class QuietRecord(Side, total=False):
     """A call without a collective: after which compared call it was made, how often since, and all that explains it.
 
     ``times`` is 0 where only the first call of a program was seen.
     """
 
-    digest: str
     after: Count
     times: Count
-    texts: dict[str, str]
 
 
 class QuietRecords(TypedDict, total=False):
@@ -93,14 +110,11 @@ class Message(Place, total=False):
     source: bool
 
 
-class Details(Place, total=False):
+class Details(Side, total=False):
     """All that explains one side of a difference."""
 
-    arguments: list[Argument] | None
-    static: dict[str, str] | None
     recent: list[Place]
     threads: list[str]
-    texts: dict[str, str]
 
 
 class Subtree(TypedDict, total=False):
@@ -132,7 +146,7 @@ class Where(Place, total=False):
 
 
 class State(Place, total=False):
-    """How a process ended."""
+    """How a process ended, or where it is when the time-out of a rehearsal expires."""
 
     state: str
     detail: str | None
@@ -144,6 +158,26 @@ class State(Place, total=False):
     off: list[str]
     unplaced: list[str]
     stack: list[str] | None
+    place: str | None
+    uncounted: dict[str, list[QuietRecord]]
+
+
+class Gone(TypedDict):
+    """The exit status of a process that has ended, as its launcher saw it; negative: the signal."""
+
+    status: int
+
+
+class HealthNumbers(TypedDict, total=False):
+    """The health of the checks of a process; times are in seconds. The last two are those of background mode."""
+
+    self_test: str
+    self_test_age: float | None
+    watcher_age: float
+    store_failures: int
+    layers_off: list[str]
+    not_numbered: int
+    published_age: float | None
 
 
 class PreflightRecord(TypedDict, total=False):
@@ -159,7 +193,7 @@ class PreflightRecord(TypedDict, total=False):
 
 
 class SampleRecord(TypedDict):
-    """A position in a group; see :class:`~spmdlint.runtime_checks.samples.Sample`."""
+    """A position in a group; see :class:`~spmdlint.runtime_checks.background.publishing.Sample`."""
 
     c: Count
     x: str
@@ -174,9 +208,9 @@ class EventRecord(TypedDict, total=False):
 
     group: str
     digest: str
-    function: str
-    filename: str
-    line: Count
+    function: str | None
+    filename: str | None
+    line: Count | None
     callers: list[str]
     defined_at: str | None
     aside: bool
@@ -218,10 +252,41 @@ class Answer(TypedDict, total=False):
 class ShortVerdict(TypedDict, total=False):
     """A verdict for processes that only repeat it."""
 
-    verdict: str
-    kind: str | None
+    verdict: Verdict
+    kind: Kind | None
     index: Count | None
     message: str
+
+
+class ModuleSide(TypedDict):
+    """The line of a lowered module, on the processes that have it, and the line of the source that it comes from."""
+
+    processes: list[Count]
+    text: str
+    source: str | None
+
+
+class ModuleDifference(TypedDict):
+    """The first line at which the lowered modules of processes differ."""
+
+    line: Count
+    sides: list[ModuleSide]
+
+
+class Step(TypedDict):
+    """A place that leads to a finding of the linter."""
+
+    place: str
+    message: str
+
+
+class Finding(TypedDict):
+    """A finding of the linter on a line of a report."""
+
+    code: str
+    message: str
+    place: str
+    related: list[Step]
 
 
 class Word(TypedDict, total=False):
@@ -247,13 +312,15 @@ class Nothing(TypedDict, total=False):
     """A record whose presence says it all."""
 
 
-def read_record(text: Any, kind: type[T], key: str) -> T:
+def read_record(
+    text: object, kind: type[T], key: str, where: str = "in the job's key-value store", most: int = MAX_VALUE
+) -> T:
     """Decode a value; raises :class:`UnknownRecordError` for anything else than a record of this kind."""
-    if isinstance(text, str | bytes) and len(text) <= MAX_VALUE:
+    if isinstance(text, str | bytes) and len(text) <= most:
         try:
             return msgspec.json.decode(text, type=kind)
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
             words = str(error).partition("\n")[0][:200]
     else:
         words = f"a value of {len(text)} characters" if isinstance(text, str | bytes) else type(text).__name__
-    raise UnknownRecordError(f"The record {key} in the job's key-value store cannot be read ({words}).")
+    raise UnknownRecordError(f"The record {key} {where} cannot be read ({words}).")

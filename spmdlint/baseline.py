@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from spmdlint.errors import UsageError
 from spmdlint.identity import Mark
@@ -59,23 +59,38 @@ def text(entries: Iterable[Mark]) -> str:
     return f'{{\n  "version": {VERSION},\n  "findings": [{f"{chr(10)}    {listed}{chr(10)}  " if lines else ""}]\n}}\n'
 
 
-def match(entries: Sequence[Mark], found: Sequence[Mark], exists: Callable[[str], bool]) -> Matched:
-    """Find the entries again; ``exists`` returns whether the file of an entry still exists."""
+def match(
+    entries: Sequence[Mark], found: Sequence[Mark], before: Mapping[str, str], exists: Callable[[str], bool]
+) -> Matched:
+    """Find the entries again; ``exists`` returns whether the file of an entry still exists.
+
+    ``before`` has the codes that findings had before their rules were split, by the codes that they have now.
+    """
     missing = {entry.path for entry in entries if not exists(entry.path)}
+    known: dict[int, Mark] = {}
+    left = _found_again(entries, found, missing, known)
+    if left and not before.keys().isdisjoint(mark.code for mark in found):
+        recoded = [replace(mark, code=before.get(mark.code, mark.code)) for mark in found]
+        left = _found_again(left, recoded, missing, known)
+    return Matched(known, tuple(sorted(left)))
+
+
+def _found_again(
+    entries: Sequence[Mark], found: Sequence[Mark], missing: Collection[str], known: dict[int, Mark]
+) -> list[Mark]:
+    """Add matching entries to ``known``; returns the entries that do not match."""
     ways: list[Callable[[Mark], Hashable]] = [
         lambda m: m,
         lambda m: (m.code, m.path, m.scope, m.text),
         lambda m: (m.code, m.path, m.text),
         lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,
     ]
-    known: dict[int, Mark] = {}
     left = list(entries)
     for way in ways:
         left = _matched(left, found, way, known)
     moved = [entry for entry in left if entry.path in missing]
     stayed = [entry for entry in left if entry.path not in missing]
-    left_over = _matched(moved, found, lambda m: (m.code, m.scope, m.text), known)
-    return Matched(known, tuple(sorted((*stayed, *left_over))))
+    return [*stayed, *_matched(moved, found, lambda m: (m.code, m.scope, m.text), known)]
 
 
 def _matched(

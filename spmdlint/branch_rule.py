@@ -38,7 +38,7 @@ class BranchRule(Rule):
                 yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
-        place = program.place(found.call.site)
+        place, name = program.place(found.call.site), program.call_name(found.call)
         at = program.where(found.branch, place.path)
         through = _through(program, found.call, place.path)
         count = sum(not _is_recursive(call) for call in found.others)
@@ -51,12 +51,11 @@ class BranchRule(Rule):
         usual = self.other_ways_out.get(kind, self.way_out)
         way_out = " ".join(filter(None, (usual, self.more_ways_out.get(kind))))
         return self.finding(
-            message=(
-                f"{found.call.name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."
-            ),
+            message=(f"{name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."),
             place=place,
             help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
+            cause=program.cause(found.reason),
         )
 
 

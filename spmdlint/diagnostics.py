@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +68,8 @@ class Diagnostic(Struct, frozen=True):
     help: str = ""
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
+    cause: tuple[Place, ...] = ()
+    """What to mend, if findings at other places go away with it: a source, and the calls that hand its value on."""
 
     def sort_key(self) -> tuple[Place, str, str]:
         """The order of output: by file and position, then by code."""
@@ -82,6 +84,14 @@ def fixable(finding: Diagnostic, *, unsafe: bool) -> bool:
 def in_order(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics without exact duplicates, in the order of output."""
     return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))
+
+
+def by_cause(diagnostics: Iterable[Diagnostic]) -> list[tuple[Diagnostic, ...]]:
+    """The diagnostics in groups, in the order of the first of each: those of a group have one cause."""
+    groups: dict[object, list[Diagnostic]] = {}
+    for number, finding in enumerate(diagnostics):
+        groups.setdefault(finding.cause or number, []).append(finding)
+    return [tuple(group) for group in groups.values()]
 
 
 def sentence(text: str) -> str:

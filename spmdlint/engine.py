@@ -14,7 +14,7 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import UsageError
 from spmdlint.files.find import find
-from spmdlint.files.read import Source, Unreadable, decode
+from spmdlint.files.read import Source, Unreadable, decode, is_notebook
 from spmdlint.files.store import Store
 from spmdlint.files.suppressions import collect
 from spmdlint.interpreter import cores, deep, uncollected
@@ -30,6 +30,9 @@ from spmdlint.timings import Timings
 if TYPE_CHECKING:
     from spmdlint.analysis.explanation import Explanation
     from spmdlint.analysis.program import Program
+
+
+NOTHING_TO_LINT = "There is no Python file and no notebook to lint here; name a different path, or check 'exclude'."
 
 
 class Stdin(Struct, frozen=True):
@@ -49,6 +52,8 @@ class Checked(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     ran: frozenset[str] = frozenset()
     """The codes of the rules that ran to their end."""
+    unchecked: tuple[str, ...] = ()
+    """Sentences about what was to be checked and was not; those that nothing else tells are not among the notes."""
     elsewhere: tuple[Diagnostic, ...] | None = None
     """The other findings of the project, in a run that shows what touches the files asked for; otherwise None."""
 
@@ -96,7 +101,7 @@ def check(
         policy = Policy(config, rules)
         notes = (*_without_effect(config, rules), *found.notes)
         if not found.asked:
-            return Checked((), {}, found.asked, notes=notes)
+            return Checked((), {}, found.asked, notes=notes, unchecked=(*notes, NOTHING_TO_LINT))
         active = [rule for rule in rules if rule.code in enabled]
         visitors = [rule for rule in active if rule.by_file]
         # A rule of one's own may find something in any file, whatever it names.
@@ -109,12 +114,23 @@ def check(
             own = _visited(visitors, linked, visited, store, crashes, clock)
             outcome = Outcome(outcome.findings + own.findings, outcome.notes + own.notes)
         with clock.phase("judge"):
-            shown = _shown(outcome.findings, survey, active, rules, crashes)
+            shown, outdated = _shown(outcome.findings, survey, active, rules, crashes)
             told, elsewhere = _told(policy.applied(shown), found.asked, touching=touching)
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*notes, *outcome.notes), ran, elsewhere)
+    notes = (*notes, *outcome.notes)
+    unchecked = (*notes, *_unread(survey, found.asked))
+    crashed, notes = tuple(crashes), (*notes, *outdated)
+    return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
+
+
+def _unread(survey: Survey, asked: frozenset[Path]) -> Iterator[str]:
+    """The files of a project, or the cells, that could not be read; a rule that is off does not tell of them."""
+    for path, trouble in survey.troubles():
+        if path in asked:
+            at = "" if is_notebook(path) else f", line {trouble.row}"
+            yield f"{path}{at}: {trouble.message}"
 
 
 def _told(
@@ -204,8 +220,8 @@ def _shown(
     active: Sequence[Rule],
     rules: Sequence[Rule],
     crashes: list[Crash],
-) -> list[Diagnostic]:
-    """The findings that comments do not suppress, and those about the run itself."""
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """The findings that comments do not suppress and those about the run itself, and notes about the comments."""
     comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
     suppressions = collect(comments, survey.texts, rules)
     remaining = suppressions.remaining(findings)
@@ -213,7 +229,8 @@ def _shown(
     # Rules about the run cannot count here: their findings depend on the unused suppressions.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
     unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
-    return remaining + suppressions.remaining(run_about(active, Run(problems, unused), crashes))
+    about = suppressions.remaining(run_about(active, Run(problems, unused), crashes))
+    return remaining + about, tuple(suppressions.notes())
 
 
 class Explained(Struct, frozen=True):

@@ -34,9 +34,15 @@ class Known:
             judged |= sources
         if sources <= judged:  # only a run over all files can tell that one no longer has a finding
             judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
-        inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
-        self._others = [entry for entry in entries if entry not in inside]
-        self._matched = baseline.match(inside, self._marks, lambda name: (root / name).exists())
+        before = {rule.code: rule.split_from for rule in load_rules() if rule.split_from is not None}
+        whole = checked.ran - {old for new, old in before.items() if new not in checked.ran}
+        partly = {old for new, old in before.items() if new in checked.ran} - whole
+        inside = [entry for entry in entries if entry.path in judged and entry.code in whole | partly]
+        matched = baseline.match(inside, self._marks, before, lambda name: (root / name).exists())
+        # An entry may be for a rule that did not run, if another one that has had its code did.
+        self._matched = replace(matched, gone=tuple(entry for entry in matched.gone if entry.code in whole))
+        undecided = [entry for entry in matched.gone if entry.code in partly]
+        self._others = [entry for entry in entries if entry not in inside] + undecided
 
     @property
     def gone(self) -> int:

@@ -22,6 +22,7 @@ class PlainFinding(Struct, array_like=True):
     help: str
     related: list[tuple[_Span, str]]
     fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]], Change | None] | None
+    cause: list[_Span]
 
 
 _Span = tuple[bytes, int, int, int, int]
@@ -41,6 +42,7 @@ def plain(finding: Diagnostic) -> PlainFinding:
         None
         if fix is None
         else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits], fix.change),
+        list(map(_span, finding.cause)),
     )
 
 
@@ -51,7 +53,8 @@ def diagnostic(kept: PlainFinding) -> Diagnostic:
         applicability, message, edits, change = kept.fix
         fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits), change)
     related = tuple(Related(_place(span), text) for span, text in kept.related)
-    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, _place(kept.place), kept.help, related, fix)
+    place, cause = _place(kept.place), tuple(map(_place, kept.cause))
+    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, place, kept.help, related, fix, cause)
 
 
 def _span(place: Place) -> _Span:

@@ -74,6 +74,11 @@ class Rule(ABC):
     """Whether the rule runs even if it is not selected. Ignoring it still switches it off."""
     by_file: ClassVar[bool] = False
     """Whether the rule visits the syntax tree of one file at a time, and its :meth:`check` does nothing."""
+    split_from: ClassVar[str | None] = None
+    """The code under which the findings were reported before this rule was split from that one.
+
+    Comments and baselines from that time name this code, and still hold.
+    """
 
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -86,9 +91,10 @@ class Rule(ABC):
         help: str = "",  # noqa: A002  (named like the field of a diagnostic)
         related: tuple[Related, ...] = (),
         fix: Fix | None = None,
+        cause: tuple[Place, ...] = (),
     ) -> Diagnostic:
         """A finding with the code, name and severity of this rule."""
-        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix)
+        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix, cause)
 
     def leading(self, program: Program, sites: Iterable[Site]) -> tuple[Related, ...]:
         """The calls on the way to a finding, from the outermost to the innermost."""

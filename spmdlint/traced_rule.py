@@ -51,4 +51,5 @@ class TracedRule(Rule):
             place=program.place(place_of),
             help=way_out,
             related=(*steps, *more),
+            cause=program.cause(reason),
         )

@@ -141,6 +141,43 @@ def test_a_baseline_that_is_none(project, argv, told):
     assert told in outcome.err
 
 
+ONE_ROW = """
+import jax
+import jax.numpy as jnp
+
+
+def step(params, batch):
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((batch @ p) ** 2))(params)
+    return params - 0.1 * jax.lax.pmean(grads, "batch"), loss
+
+
+p_step = jax.pmap(step, axis_name="batch")
+
+
+def train(params, batch):
+    print(p_step(params, batch)[1][0])
+"""
+
+
+def test_an_entry_with_the_code_before_a_rule_was_split_still_holds(project):
+    project.write({"a.py": ONE_ROW})
+    write_baseline(project)
+    (entry,) = entries(project)
+    assert entry["code"] == "SPMD512"
+    before = {"version": 1, "findings": [entry | {"code": "SPMD503"}]}
+    project.write({"known.json": json.dumps(before)})
+    assert project.check(*BASELINE).found == []
+    assert project.check(*BASELINE, "--select", "SPMD512").found == []
+    # A run of one of the rules alone cannot tell that an entry of another is gone.
+    project.run("check", *BASELINE, "--select", "SPMD503", "--prune-baseline")
+    assert entries(project) == before["findings"]
+    project.run("check", *BASELINE, "--prune-baseline")
+    assert entries(project) == [entry]
+    project.write({"known.json": json.dumps(before), "a.py": ONE_ROW.replace("[1][0]", "[1].mean()")})
+    project.run("check", *BASELINE, "--prune-baseline")
+    assert entries(project) == []
+
+
 # -- suppressions that are written
 
 

@@ -25,6 +25,34 @@ def test_findings_exit_with_1_unless_told_otherwise(project):
     assert (outcome.status, len(outcome.json)) == (0, 1)
 
 
+NOT_CHECKED = {
+    "nothing to lint": ({"a.txt": ""}, [], "no Python file"),
+    "a path that is no Python file": ({"a.py": "x = 1\n", "b.yaml": ""}, ["a.py", "b.yaml"], "b.yaml is not linted"),
+    "a file that does not parse": ({"a.py": "import jax\ndef f(:\n"}, ["--exit-zero"], "a.py, line 2: "),
+    "the same, and nobody is told": ({"a.py": "import jax\ndef f(:\n"}, ["--ignore", "SPMD901"], "a.py, line 2: "),
+    "a rule that did not run": ({"a.py": "x = 1\n"}, ["--select", "SPMD105"], "only preview rules"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_CHECKED)
+def test_a_run_that_did_not_check_everything_fails_if_it_is_told_to(project, case):
+    files, options, said = NOT_CHECKED[case]
+    project.write(files)
+    assert project.check(*options).status == 0
+    outcome = project.check("--fail-on-unchecked", *options)
+    assert outcome.status == 2
+    assert outcome.err.count(said) == 1
+    assert outcome.err.endswith("Not everything was checked, so the status is 2 (--fail-on-unchecked).\n")
+
+
+def test_a_run_that_checked_everything_ends_as_usual(project):
+    project.write({"a.py": "x = 1\n", "c.py": project.hazard.replace("saved", "kept")})
+    assert project.check("--fail-on-unchecked").status == 1
+    assert project.check("--fail-on-unchecked", "a.py").status == 0
+    outcome = project.check("--fail-on-unchecked", "--exit-zero")
+    assert (outcome.status, outcome.err) == (0, "")
+
+
 def test_the_current_folder_is_the_default(project):
     project.write({"a.py": project.hazard, "sub/b.py": project.hazard})
     assert project.check().found == project.check(".").found == [("a.py", 7, "SPMD301"), ("b.py", 7, "SPMD301")]

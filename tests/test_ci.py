@@ -17,8 +17,8 @@ import yaml
 
 import spmdlint
 from spmdlint.cli import rehearsal
-from spmdlint.runtime_checks.report import ProcessReport, diverged
-from spmdlint.runtime_checks.report import Report as Verdict
+from spmdlint.runtime_checks.reporting.report import ProcessReport, diverged
+from spmdlint.runtime_checks.reporting.report import Report as Verdict
 
 REPOSITORY = Path(__file__).parent.parent
 SARIF = json.loads((REPOSITORY / "tests" / "data" / "sarif-schema-2.1.0.json").read_text())

@@ -98,6 +98,29 @@ epochs([], 3)
     assert "does: {{step}*; step}*" in project.run("explain", "loops.py:16").out
 
 
+def test_calls_that_nobody_knows_are_told_in_words(project):
+    project.write(
+        {
+            "saving.py": """\
+from jax.experimental import multihost_utils
+
+
+def save(tools, x):
+    tools.prepare(x)
+    tools.check(x)
+    multihost_utils.process_allgather(x)
+    tools.finish(x)
+
+
+def main(tools, x):
+    save(tools, x)
+"""
+        }
+    )
+    said = project.run("explain", "saving.py:12").out
+    assert "does: calls that are not known; process_allgather; calls that are not known\n" in said
+
+
 WHY_NONE = """import socket
 
 import jax
@@ -349,3 +372,48 @@ def test_order_is_a_facet(project, row, words):
     assert words in text
     assert "(ordered.py:5):" in text or row == 9  # where the finding is
     assert "counts as uniform" not in text
+
+
+BY_KEY = """\
+import jax
+from jax.experimental import multihost_utils
+
+jax.distributed.initialize()
+LOSSES = {"a": jax.pmap(lambda x: x, axis_name="i"), "b": jax.pmap(lambda x: 2 * x, axis_name="i")}
+
+
+def known(names, x):
+    for name in set(names):
+        LOSSES[name](x)
+
+
+def unknown(losses, x):
+    for name in set(losses):
+        losses[name](x)
+
+
+def once(names, x):
+    for name in set(names):
+        print(name)
+    multihost_utils.process_allgather(x)
+"""
+
+
+def test_what_is_called_by_a_key_in_set_order(project):
+    project.write({"a.py": BY_KEY})
+    assert project.check().found == [("a.py", 9, "SPMD201")]
+    said = project.run("explain", "a.py:10").out
+    assert "extent: strong" in said
+    assert "SPMD201 set-order (a.py:9)" in said
+
+
+def test_a_loop_of_which_only_the_order_differs_is_not_said_to_decide_how_often_anything_runs(project):
+    project.write({"a.py": BY_KEY})
+    called = project.run("explain", "a.py:15").out
+    why = "the order of the loop around it differs between processes, but no call on it is known to be parallel."
+    assert f"none on this line: {why}" in called
+    assert "its effect is not known" in called
+    for row in (14, 19):
+        loop = project.run("explain", f"a.py:{row}").out
+        assert "none on this line: the order in which it runs other lines differs between processes, and no " in loop
+    assert "how often" not in called

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -10,36 +11,60 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "spmdlint"
+CHECKS = ROOT.parent / "runtime_checks"
 APART = ("rules", "runtime_checks")  # links to folders that are packages by themselves
 
 # From top to bottom; nothing imports from further up.
 LAYERS = ("cli", "server", "engine", "analysis", "program", "files", "config", "rule", "diagnostics")
 # The layers of the second engine, which know nothing of the first.
 SECOND = ("hazards", "domains", "core", "program")
+# The folders of the runtime checks, and the modules beside them.
+RUNTIME = (
+    "page",
+    "launch",
+    "api",
+    "hook",
+    "session",
+    "watching",
+    "intercept",
+    "ending",
+    "background",
+    "agreement",
+    "recording",
+    "calls",
+    "transport",
+    "guard",
+    "errors",
+    "reporting",
+    "records",
+    "options",
+)
 
 
-def unit(path: Path) -> str:
+def unit(path: Path, root: Path = ROOT) -> str:
     """The sub-package that a file belongs to, or its own name for a module at the top."""
-    parts = path.relative_to(ROOT).parts
+    parts = path.relative_to(root).parts
     return parts[0] if len(parts) > 1 else path.stem
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The units that a module imports when it runs, here or in one of its functions."""
+def imported(path: Path, package: str = "spmdlint", *, types: bool = False) -> Iterator[str]:
+    """The units of a package that a module imports when it runs, here or in one of its functions; or for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     types_only = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in types_only and node.module is not None:
-            package, _, rest = node.module.partition(".")
-            if package == "spmdlint":
-                yield from [rest.partition(".")[0]] if rest else [alias.name for alias in node.names]
+            if node.module == package:
+                yield from (alias.name for alias in node.names)
+            elif node.module.startswith(f"{package}."):
+                yield node.module.removeprefix(f"{package}.").partition(".")[0]
 
 
+@functools.cache
 def graph() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in ROOT.rglob("*.py"):
@@ -64,3 +89,30 @@ def test_a_layer_imports_from_below(layer: str) -> None:
 def test_a_layer_of_the_second_engine_imports_from_below(layer: str) -> None:
     above = {"analysis", *SECOND[: SECOND.index(layer)]}
     assert not graph()[layer] & above
+
+
+@functools.cache
+def runtime_graph() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for path in CHECKS.rglob("*.py"):
+        if path.name not in ("__init__.py", "__main__.py") or path.parent != CHECKS:
+            own = unit(path, CHECKS)
+            found.setdefault(own, set()).update(
+                other for other in imported(path, "spmdlint.runtime_checks", types=True) if other != own
+            )
+    return found
+
+
+def test_every_part_of_the_runtime_checks_has_a_layer() -> None:
+    assert set(runtime_graph()) == set(RUNTIME)
+
+
+@pytest.mark.parametrize("layer", RUNTIME)
+def test_a_layer_of_the_runtime_checks_imports_from_below(layer: str) -> None:
+    below = set(RUNTIME[RUNTIME.index(layer) + 1 :])
+    assert runtime_graph()[layer] <= below
+
+
+def test_the_runtime_checks_never_import_the_linter() -> None:
+    own = {"runtime_checks", "_version"}
+    assert all(set(imported(path)) <= own for path in CHECKS.rglob("*.py"))

@@ -133,6 +133,77 @@ def test_why_the_mean_of_the_losses_does_not_reduce_the_gradient(project, run, l
     assert (notes.get("The loss is reduced here.") == 11) is told
 
 
+HELPERS = """
+import jax
+from jax.experimental import multihost_utils
+
+
+def process_allgather(prepare, x):
+    prepare.everything(x)
+    prepare.everything(x)
+    return multihost_utils.process_allgather(x)
+
+
+def gathered(x):
+    return multihost_utils.process_allgather(x)
+
+
+def main(prepare, x):
+    if jax.process_index() == 0:
+        CALL
+"""
+WHOLE = "jax.experimental.multihost_utils.process_allgather"
+
+
+@pytest.mark.parametrize(
+    ("call", "begins"),
+    [
+        ("process_allgather(prepare, x)", f"{WHOLE} is a parallel call (reached through process_allgather(), "),
+        ("gathered(x)", "process_allgather is a parallel call (reached through gathered()), "),
+        ("multihost_utils.process_allgather(x)", "process_allgather is a parallel call, "),
+    ],
+)
+def test_a_call_has_its_whole_name_if_a_helper_has_the_last_part_of_it(project, call, begins):
+    project.write({"train.py": HELPERS.replace("CALL", call)})
+    (finding,) = project.check().json
+    assert finding["message"].startswith(begins)
+
+
+WRITTEN = """
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+jax.distributed.initialize()
+
+
+def main(n):
+    rows = 4 if jax.process_index() == 0 else 8
+    BODY
+"""
+IN_ARMS = """if jax.process_index() == 0:
+        multihost_utils.process_allgather(np.zeros((2, 3)))
+    else:
+        multihost_utils.process_allgather(np.ones((5,)))"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("multihost_utils.process_allgather(np.zeros((rows, 3)))", ", but (4, 3) or (8, 3): "),
+        ("multihost_utils.process_allgather(np.zeros((rows, n)))", "on every process: "),
+        (IN_ARMS, ", but (2, 3) or (5,): "),
+    ],
+)
+def test_shapes_that_are_written_out_are_told(project, body, told):
+    project.write({"train.py": WRITTEN.replace("BODY", body)})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD401"
+    assert told in finding["message"]
+    others = [each["location"]["row"] for each in finding["related"] if "other processes" in each["message"]]
+    assert others == ([12] if body == IN_ARMS else [])
+
+
 SAVING = """
 from jax.experimental import multihost_utils
 

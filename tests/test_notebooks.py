@@ -74,6 +74,13 @@ def test_people_see_the_cell_and_its_rows(training):
     assert "~" not in full
 
 
+def test_a_bracket_on_another_line_of_a_broken_cell(project):
+    project.write({"a.ipynb": notebook(code("import jax\n\n"), code("x = 1\ny = [\n)"))})
+    (found,) = project.check().json
+    assert (found["cell"], found["location"]["row"]) == (2, 3)
+    assert "does not match opening parenthesis '[' on line 2 of cell 2." in found["message"]
+
+
 def test_servers_get_the_line_of_the_file(training, monkeypatch):
     monkeypatch.setenv("GITHUB_WORKSPACE", str(training.root))
     rows = (training.root / "train.ipynb").read_text().splitlines()

@@ -14,12 +14,26 @@ from pathlib import Path
 import pytest
 
 import spmdlint
+from tests.server.client import edit
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDERS = {"spmdlint": "spmdlint", "rules": "spmdlint/rules", "runtime_checks": "spmdlint/runtime_checks"}
+BARRIER = (
+    "import jax\nfrom jax.experimental import multihost_utils\n\n"
+    "if jax.process_index() == 0:\n    multihost_utils.sync_global_devices('saved')\n"
+)
 SUFFIXES = {".py", ".toml", ".typed", ".html", ".css", ".js"}
 
-pytestmark = pytest.mark.xdist_group("packaging")
+pytestmark = [
+    pytest.mark.xdist_group("packaging"),
+    # pygls asks asyncio what Python 3.14 wants it to ask inspect.
+    pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning"),
+]
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -85,31 +99,97 @@ def test_the_source_distribution_holds_what_the_wheel_needs(built):
     assert {f"rules/{path.name}" for path in (REPOSITORY / "rules").glob("*.py")} <= names
 
 
+def environment_with(folder: Path, *packages: str | Path) -> Path:
+    """Make an environment in a folder, and install packages in it; the folder of its programs."""
+    uv = shutil.which("uv")
+    venv.create(folder, with_pip=uv is None)
+    python = folder / "bin" / "python"
+    installs = (python, "-m", "pip", "install") if uv is None else (uv, "pip", "install", "--python", python)
+    checked(*installs, "--quiet", *packages, cwd=folder)
+    return folder / "bin"
+
+
+def works(program: Path, folder: Path) -> None:
+    """Use an installed spmdlint, with its language server, in a folder of its own, as a new user does."""
+    folder.mkdir()
+    (folder / "train.py").write_text(BARRIER)
+    assert checked(program, "--version", cwd=folder) == f"spmdlint {spmdlint.__version__}\n"
+    assert "varying-condition" in checked(program, "rule", "SPMD301", cwd=folder)
+    assert "jax.process_index()" in checked(program, "explain", "train.py:5", cwd=folder)
+
+    checked(program, "rule", "--new", "flush-on-main", cwd=folder)
+    (folder / "spmdlint.toml").write_text('rules = ["spmdlint_rules"]\n')
+    checked(program, "rule", "--test", cwd=folder)
+    done = run(program, "check", "--output-format", "concise", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert [line.split()[:2] for line in done.stdout.splitlines() if ": " in line] == [["train.py:5:5:", "SPMD301"]]
+
+    async def work(editor):
+        editor.open("train.py")
+        await editor.finds("train.py", (5, "SPMD301"))
+
+    edit(folder, work, program=[str(program)])
+
+
 @pytest.mark.network
 def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
-    environment = tmp_path / "environment"
-    uv = shutil.which("uv")
-    venv.create(environment, with_pip=uv is None)
-    python = environment / "bin" / "python"
-    if uv is None:
-        checked(python, "-m", "pip", "install", "--quiet", built[1], cwd=tmp_path)
-    else:
-        checked(uv, "pip", "install", "--quiet", "--python", python, built[1], cwd=tmp_path)
+    programs = environment_with(tmp_path / "environment", built[1])
+    assert checked(programs / "spmdlint", "--version", cwd=tmp_path) == f"spmdlint {spmdlint.__version__}\n"
 
-    assert checked(environment / "bin" / "spmdlint", "--version", cwd=tmp_path) == f"spmdlint {spmdlint.__version__}\n"
-
-    (tmp_path / "train.py").write_text(
-        "import jax\nfrom jax.experimental import multihost_utils\n\n"
-        "if jax.process_index() == 0:\n    multihost_utils.sync_global_devices('saved')\n"
-    )
-    done = run(environment / "bin" / "spmdlint", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
+    (tmp_path / "train.py").write_text(BARRIER)
+    done = run(programs / "spmdlint", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("train.py:5:5: SPMD301 ")
+    for command, extra in ((("server",), "server"), (("run", "-n", "2", "train.py"), "runtime")):
+        done = run(programs / "spmdlint", *command, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"pip install 'spmdlint[{extra}]'" in done.stderr
 
+    python = programs / "python"
     assert run(python, "-c", "import spmdlint.rules, spmdlint.runtime_checks", cwd=tmp_path).returncode == 0
     for name in ("rules", "runtime_checks", "jax", "numpy"):
         done = run(python, "-c", f"import {name}", cwd=tmp_path)
         assert f"No module named '{name}'" in done.stderr
+
+
+@pytest.mark.network
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the oldest JAX has no wheel for this Python")
+def test_the_oldest_libraries_that_are_allowed(built, tmp_path):
+    """The lower bounds in pyproject.toml."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["runtime"], *extras["server"]]
+    oldest = [requirement.replace(">=", "==") for requirement in needed]
+    program = environment_with(tmp_path / "environment", built[1], *oldest) / "spmdlint"
+    works(program, tmp_path / "project")
+    swapped = REPOSITORY / "fixtures" / "divergent" / "swapped_calls.py"
+    done = run(program, "run", "-n", "2", "--timeout", "200", swapped, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "diverged (sequence)" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def installers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_with(tmp_path_factory.mktemp("installers") / "environment", "pipx", "uv")
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("installer", ["uv", "pipx"])
+def test_installed_as_a_tool(installer, built, installers, tmp_path):
+    """In an environment that the installer makes for it alone."""
+    programs = tmp_path / "bin"
+    places = {
+        "UV_TOOL_DIR": "tools",
+        "UV_TOOL_BIN_DIR": "bin",
+        "PIPX_HOME": "tools",
+        "PIPX_BIN_DIR": "bin",
+        "PIPX_MAN_DIR": "man",
+    }
+    asked = (installers / "uv", "tool", "install") if installer == "uv" else (installers / "pipx", "install")
+    variables = {name: str(tmp_path / folder) for name, folder in places.items()}
+    done = run(*asked, "--python", sys.executable, f"{built[1]}[server]", cwd=tmp_path, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    works(programs / "spmdlint", tmp_path / "project")
 
 
 @pytest.mark.network

@@ -175,3 +175,73 @@ def test_a_comment_on_a_condition_for_a_finding_in_a_different_file(project):
     )
     (finding,) = [each for each in project.check().json if each["code"] == "SPMD900"]
     assert finding["message"].endswith("the finding is at line 5 of helper.py.")
+
+
+# -- rules that were split from another one
+
+FIRST_ROW = """
+import jax
+import jax.numpy as jnp
+
+
+def step(params, batch):
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((batch @ p) ** 2))(params)
+    return params - 0.1 * jax.lax.pmean(grads, "batch"), loss
+
+
+p_step = jax.pmap(step, axis_name="batch")
+
+
+def train(params, batches):
+    for batch in batches:
+        params, loss = p_step(params, batch)
+        print(loss[0])COMMENT
+"""
+
+
+@pytest.mark.parametrize(
+    "comment", ["spmdlint: ignore[SPMD503] one example", "noqa: SPMD503", "spmdlint: ignore[missing-reduction]"]
+)
+def test_a_comment_with_the_code_before_a_split_still_holds(project, comment):
+    project.write({"a.py": FIRST_ROW.replace("COMMENT", "")})
+    assert project.check().found == [("a.py", 17, "SPMD512")]
+    project.write({"a.py": FIRST_ROW.replace("COMMENT", f"  # {comment}")})
+    outcome = project.check()
+    assert outcome.found == []
+    assert "1 comment in a.py names" in outcome.err
+    assert "write SPMD512 there" in outcome.err
+
+
+def test_a_comment_about_one_hazard_does_not_hide_another_that_was_split_from_it(project):
+    own = "    return params - 0.1 * jax.grad(lambda p: jnp.mean((batch @ p) ** 2))(params), moments(batch)"
+    both = f"""
+import jax
+import jax.numpy as jnp
+
+
+def moments(x, axis_name=None):
+    mean = jnp.mean(x)
+    return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
+
+
+def step(params, batch):
+    batch = batch - jax.lax.pmean(jnp.mean(batch), "batch")
+{own}COMMENT
+
+
+p_step = jax.pmap(step, axis_name="batch")
+"""
+    project.write({"a.py": both.replace("COMMENT", "")})
+    assert [code for _, _, code in project.check().found] == ["SPMD503", "SPMD514"]
+    project.write({"a.py": both.replace("COMMENT", "  # spmdlint: ignore[SPMD503] a model of its own each")})
+    outcome = project.check()
+    assert [code for _, _, code in outcome.found] == ["SPMD514"]
+    assert outcome.err == ""
+    project.write({"a.py": both.replace("COMMENT", "  # spmdlint: ignore[SPMD503, SPMD514]")})
+    assert project.check().found == []
+
+
+def test_a_setting_that_names_a_rule_means_the_rule_of_today(project):
+    project.write({"a.py": FIRST_ROW.replace("COMMENT", "")})
+    assert project.check("--ignore", "SPMD503").found == [("a.py", 17, "SPMD512")]
+    assert project.check("--ignore", "first-row").found == []

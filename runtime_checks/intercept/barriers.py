@@ -10,10 +10,10 @@ import sys
 import threading
 from typing import Any
 
-from spmdlint.runtime_checks.frames import entered
+from spmdlint.runtime_checks.calls.frames import entered
+from spmdlint.runtime_checks.calls.named import announce, as_value, barrier_members
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.named import announce, as_value, barrier_members
 
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
@@ -26,7 +26,7 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
     def before(in_tree: Any, fail_message: str = "") -> None:
         found = _NAME.match(str(fail_message))
         if found is not None:
-            announce(observer.session, "sync_global_devices", name=found[1])
+            announce(observer.caller, "sync_global_devices", name=found[1])
         else:
             _announce_value(observer, in_tree)
 
@@ -43,7 +43,7 @@ def _announce_value(observer: Observer, tree: Any) -> None:
         return  # global arrays, or what JAX refuses as well
     function = entered(sys._getframe()) or "assert_equal"
     name = f"the value given to {function}" if function != "assert_equal" else "multihost_utils.assert_equal"
-    announce(observer.session, function, name=name, value=value)
+    announce(observer.caller, function, name=name, value=value)
 
 
 def _as_compared(leaf: Any) -> Any:
@@ -71,7 +71,7 @@ def install_client_barriers(observer: Observer, patches: Patches) -> None:
         if threading.current_thread() is threading.main_thread():
             limit = named.get("timeout_in_ms", args[0] if args else None)
             announce(
-                observer.session,
+                observer.caller,
                 "wait_at_barrier",
                 name=str(barrier_id),
                 processes=barrier_members((barrier_id, *args), named),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from types import FrameType
 
-from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.calls.fingerprint import Program
 
 MODULE = "multihost_utils.py"
 FUNCTION = "broadcast_one_to_all"

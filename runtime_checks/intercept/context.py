@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from spmdlint.runtime_checks.fingerprint import describe_static
+from spmdlint.runtime_checks.calls.fingerprint import describe_static
 from spmdlint.runtime_checks.intercept.identity import Identities, name_of
 from spmdlint.runtime_checks.intercept.observer import Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
-from spmdlint.runtime_checks.journal import Event, Journal
+from spmdlint.runtime_checks.recording.journal import Event, Journal
 
 
 class LayoutHook:
@@ -98,7 +98,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
     start = _any_layout()
-    journal = observer.session.journal
+    journal = observer.own.journal
+    assert journal is not None, "this layer is for background mode"
 
     def hooked(built: Any) -> Any:
         known = observer.thread.known

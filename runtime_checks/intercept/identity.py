@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from spmdlint.runtime_checks.fingerprint import source_identity
-from spmdlint.runtime_checks.frames import entered, owner_of
+from spmdlint.runtime_checks.calls.fingerprint import source_identity
+from spmdlint.runtime_checks.calls.frames import entered, owner_of
 
 DEPTH = 12
 PUBLIC = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -12,25 +13,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from spmdlint.runtime_checks.call import Call
-from spmdlint.runtime_checks.communication import Communication, combined
-from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
-from spmdlint.runtime_checks.executables import compiled_texts, identity_of_executable
-from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order
-from spmdlint.runtime_checks.frames import user_site
+from spmdlint.runtime_checks.agreement.setup import meaningful_options
+from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.communication import Communication, combined
+from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.executables import compiled_texts, identity_of_executable
+from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
+from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
+from spmdlint.runtime_checks.calls.modules import canonical, digest
+from spmdlint.runtime_checks.calls.named import Caller
+from spmdlint.runtime_checks.calls.treenames import keys_of
 from spmdlint.runtime_checks.intercept.broadcasts import is_source
 from spmdlint.runtime_checks.intercept.identity import identity_of
-from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
-from spmdlint.runtime_checks.modules import canonical, digest
-from spmdlint.runtime_checks.preflight import meaningful_options
-from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.treenames import keys_of
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.intercept.selftest import Probe
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 FRESH = 512  # how many executables that are compiled and not yet called are remembered
+_GPUS = ("gpu", "cuda", "rocm")
+_ALONE = "xla_gpu_shard_autotuning=false"
+_TOGETHER = f"for GPUs its processes compile it together, and wait for each other, unless XLA_FLAGS has --{_ALONE}"
 _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 
 
@@ -63,7 +69,7 @@ class Compiled(_Referable):
     """The facts about a module on its way to the compiler.
 
     ``packed`` is its canonical text, ``located`` its text with locations, both compressed; ``executable`` names what
-    the compiler made of it.
+    the compiler made of it. ``together``: its compiler waits until the other processes compile it too.
     """
 
     devices: tuple[int, ...]
@@ -74,11 +80,18 @@ class Compiled(_Referable):
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
     executable: str | None = None
+    together: bool = False
 
     def texts(self) -> dict[str, str]:
         """The lowered module as text, "canonical" and "located", if known."""
         packed = {"canonical": self.packed, "located": self.located}
         return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
+
+
+def _shares_autotuning(devices: Sequence[Any]) -> bool:
+    """Whether a compiler waits for the measurements of other processes, as XLA does for GPUs unless told not to."""
+    on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
+    return on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", "")
 
 
 @dataclass(slots=True)
@@ -100,11 +113,13 @@ class _Thread(threading.local):
 
 
 class Observer:
-    """Combines the events of the seams into calls of the session. Records of executables die with the executables."""
+    """Combines the events of the seams into calls. Records of executables die with the executables."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.guard = session.guard
+    def __init__(self, caller: Caller, own: ThisProcess, background: Background | None) -> None:
+        self.caller = caller
+        self.own = own
+        self.guard = caller.guard
+        self._background = background
         self.thread = _Thread()
         self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
         self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
@@ -124,10 +139,10 @@ class Observer:
             return None
         compiled = self.read(operation, devices, options)
         context = self.thread.context
-        if compiled.communication is Communication.YES and context is not None and self.session.me in process_of:
+        if compiled.communication is Communication.YES and context is not None and self.caller.me in process_of:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
-            context.agreed = self.session.call(self._call(program, compiled, context, context.values))
+            context.agreed = self.caller.call(self._call(program, compiled, context, context.values))
         return compiled
 
     def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
@@ -143,11 +158,12 @@ class Observer:
             located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(operation, text, process_of),
+            together=_shares_autotuning(devices),
         )
 
     def compiling(self, compiled: Compiled | None) -> None:
         """A compilation begins, or has ended: compilers wait for each other, forever if they got different programs."""
-        background = self.session.background
+        background = self._background
         if background is None:
             return
         if compiled is None:
@@ -155,7 +171,8 @@ class Observer:
             return
         context = self.thread.context
         name, place = identity_of(context.source, context.name) if context else ("?", None)
-        background.compiles(f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}")
+        words = f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}"
+        background.compiles(f"{words}; {_TOGETHER}" if compiled.together else words)
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""
@@ -195,24 +212,24 @@ class Observer:
         self.thread.spanning, self.thread.known = execute.xla_executable, known
         if context is not None and context.agreed is not None:
             return known.program, context.agreed
-        return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
+        return known.program, self.caller.call(self._call(known.program, known.compiled, context, values, execute))
 
     def _probed(self, execute: Any, probe: Probe) -> None:
         """A call of the self-test: it is treated as one that spans processes, and not counted among the program's."""
         probe.dispatched += 1
         self.thread.spanning = execute.xla_executable
         if probe.known is None:
-            compiled = Compiled((0,), (self.session.me,), communication=Communication.YES)
-            probe.known = Known(Program("self-test", (self.session.me,)), compiled)
+            compiled = Compiled((0,), (self.caller.me,), communication=Communication.YES)
+            probe.known = Known(Program("self-test", (self.caller.me,)), compiled)
         self.thread.known = probe.known
 
     def executed(self, program: Program, origin: str, values: Sequence[Any], outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""
-        if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
-            last = self.session.ledger.last
+        if isinstance(outputs, list | tuple) and self._background is None:
+            last = self.own.ledger.last
             site = last.site if last is not None and program.communicates else None
             where = f" (call {last.index}, {site.short})" if last is not None and site is not None else ""
-            provenance = self.session.provenance
+            provenance = self.own.provenance
             tagged = provenance.hand_on(values, outputs) if not program.communicates else frozenset[int]()
             provenance.mark(outputs, origin, f"{program.function}{where}", tagged)
 
@@ -229,7 +246,7 @@ class Observer:
         if compiled is None:
             compiled = self._unseen(execute)
         known = None
-        if compiled is not None and self.session.me in compiled.process_of:
+        if compiled is not None and self.caller.me in compiled.process_of:
             known = Known(self._program(compiled, context or self._from_debug(execute)), compiled)
             if known.program.function == "?":
                 known = Known(self._named_after(execute, compiled), compiled)
@@ -291,7 +308,7 @@ class Observer:
             names=names,
             tree=context.tree if context is not None else None,
             static=context.static if context is not None else {},
-            tags=self.session.provenance.tags_of(values),
+            tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,
             source=is_source(program, sys._getframe(2)),
         )

@@ -12,9 +12,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.intercept.observer import Known, Observer
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
+from spmdlint.runtime_checks.recording.journal import Journal
 
 CALLS = 4  # the first of which is always off the fast path
 

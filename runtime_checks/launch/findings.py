@@ -5,18 +5,47 @@ The linter runs as a separate command, so that this package never imports it, an
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypedDict
 
-from spmdlint.runtime_checks.report import ProcessReport, Report
+from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5
+MAX_OUTPUT = 64 << 20  # of the linter, for a large project
 LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check", "--output-format", "json")
+
+
+class Location(TypedDict):
+    """A place in a file, in the linter's output."""
+
+    row: int
+
+
+class LintedPlace(TypedDict):
+    """A place that leads to a finding."""
+
+    filename: str
+    location: Location
+    message: str
+
+
+class Linted(LintedPlace):
+    """A finding in the linter's output."""
+
+    code: str
+    related: list[LintedPlace]
+
+
+class Relevant(NamedTuple):
+    """The findings that a report shows; ``exact`` is whether they point to its own lines."""
+
+    findings: list[Finding]
+    exact: bool
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
@@ -32,11 +61,11 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
     if files:
-        report.findings = relevant(_lint(sorted(files), linter), lines, report.explained_by)
-        found = dict.fromkeys(str(finding["code"]) for finding in report.findings)
-        exact = [str(finding["code"]) for finding in report.findings if finding.pop("exact")]
-        fitting = [code for code in exact if code in report.explained_by]
-        report.explained_by = list(dict.fromkeys(fitting or [*found, *report.explained_by]))
+        told = relevant(_lint(sorted(files), linter), lines, report.explained_by)
+        report.findings = told.findings
+        found = dict.fromkeys(finding["code"] for finding in told.findings)
+        fitting = [code for code in found if told.exact and code in report.explained_by]
+        report.explained_by = fitting or list(dict.fromkeys([*found, *report.explained_by]))
 
 
 def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
@@ -47,41 +76,33 @@ def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
         yield str(Path(filename).resolve()), line
 
 
-def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:
+def _lint(files: list[str], linter: Sequence[str]) -> list[Linted]:
     try:
-        done = subprocess.run([*linter, *files], capture_output=True, text=True, timeout=WITHIN, check=False)  # noqa: S603
-        found = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        done = subprocess.run([*linter, *files], capture_output=True, timeout=WITHIN, check=False)  # noqa: S603
+        return read_record(done.stdout, list[Linted], "of findings", "that the linter has written", MAX_OUTPUT)
+    except (OSError, UnknownRecordError, subprocess.TimeoutExpired):
         return []
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def relevant(
-    findings: Sequence[Mapping[str, Any]], lines: Set[tuple[str, int]], rules: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The findings that point to one of the lines, then those in the same files by a rule that explains the kind."""
-    exact: list[dict[str, Any]] = []
-    near: list[dict[str, Any]] = []
+def relevant(findings: Sequence[Linted], lines: Set[tuple[str, int]], rules: Sequence[str]) -> Relevant:
+    """The findings that point to one of the lines; if there are none, those in the same files by one of the rules."""
+    exact: list[Finding] = []
+    near: list[Finding] = []
     files = {filename for filename, _ in lines}
     for finding in findings:
-        places = [_place(finding), *(_place(other) for other in finding.get("related") or [])]
-        told: dict[str, Any] = {
-            "code": str(finding.get("code")),
-            "message": str(finding.get("message")),
-            "place": f"{places[0][0]}:{places[0][1]}",
-            "related": [
-                {"place": f"{path}:{row}", "message": str(other.get("message"))}
-                for other, (path, row) in zip(finding.get("related") or [], places[1:], strict=True)
-            ],
-        }
-        told["exact"] = any(place in lines for place in places)
-        if told["exact"]:
+        places = [_place(finding), *map(_place, finding["related"])]
+        related: list[Step] = [
+            {"place": f"{path}:{row}", "message": other["message"]}
+            for other, (path, row) in zip(finding["related"], places[1:], strict=True)
+        ]
+        place = f"{places[0][0]}:{places[0][1]}"
+        told: Finding = {"code": finding["code"], "message": finding["message"], "place": place, "related": related}
+        if any(place in lines for place in places):
             exact.append(told)
-        elif places[0][0] in files and finding.get("code") in rules:
+        elif places[0][0] in files and finding["code"] in rules:
             near.append(told)
-    return (exact or near)[:MAX_FINDINGS]
+    return Relevant((exact or near)[:MAX_FINDINGS], exact=bool(exact))
 
 
-def _place(finding: Mapping[str, Any]) -> tuple[str, int]:
-    location = finding.get("location") or {}
-    return str(Path(str(finding.get("filename"))).resolve()), int(location.get("row") or 0)
+def _place(finding: LintedPlace) -> tuple[str, int]:
+    return str(Path(finding["filename"]).resolve()), finding["location"]["row"]

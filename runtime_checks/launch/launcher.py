@@ -27,8 +27,9 @@ from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
-from spmdlint.runtime_checks.report import Report, as_text
-from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
@@ -136,8 +137,7 @@ class _Launcher:
         states = {number: self._folder.state(number) for number in range(self._plan.processes)}
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
-            found = after_death(self._folder.folder, self._ended, states)
-            left = None if found is None else found.as_data()
+            left = after_death(self._folder.folder, self._ended, states)
         return conclude(
             self._plan.mode,
             left,
@@ -255,7 +255,7 @@ class _Launcher:
         if self._plan.mode == "off" or self._folder.report() is not None:
             return
         absent = {
-            number: self._folder.state(number) or {}
+            number: self._folder.state(number) or State()
             for number, one in self._ended.items()
             if not self._folder.joined(number) and now - one.when > ABSENT_AFTER
         }
@@ -265,7 +265,7 @@ class _Launcher:
             if number not in self._ended and (site := self._folder.joining(number)) is not None
         }
         if absent and waiting:
-            self._folder.put_report(absent_from_start(absent, waiting).as_data())
+            self._folder.put_report(absent_from_start(absent, waiting))
             self._kill_rest()
 
     def _kill_rest(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from spmdlint.runtime_checks.offline import compare, load
-from spmdlint.runtime_checks.report import as_text
-from spmdlint.runtime_checks.retention import earlier
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.agreement.offline import compare, load
+from spmdlint.runtime_checks.recording.retention import earlier
+from spmdlint.runtime_checks.reporting.report import as_text
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 LAST = 5
 
@@ -33,7 +33,7 @@ def explain(folder: Path) -> int:
         sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
     for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")
-        for _group, members, index, _prefix, _digest, function, filename, line, _others, *_ in rows[-LAST:]:
-            place = f"{filename}:{line}" if filename else "an unknown line"
-            sys.stdout.write(f"    call {index} of {name_processes(members)}: {function}  at {place}\n")
+        for row in rows[-LAST:]:
+            place = f"{row.filename}:{row.line}" if row.filename else "an unknown line"
+            sys.stdout.write(f"    call {row.index} of {name_processes(row.members)}: {row.function}  at {place}\n")
     return found.status

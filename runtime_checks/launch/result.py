@@ -6,19 +6,21 @@ import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from spmdlint.runtime_checks.history import judge, read_history
-from spmdlint.runtime_checks.offline import not_recorded
+from spmdlint.runtime_checks.agreement.history import judge, read_history
+from spmdlint.runtime_checks.agreement.offline import not_recorded
+from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
-from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
-from spmdlint.runtime_checks.sentences import call_words, name_processes, place, shortened
-from spmdlint.runtime_checks.standins import late_words
+from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
+from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, shortened
 
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
+
+States = Mapping[int, State | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,9 @@ class Ended:
 
 def conclude(
     mode: str,
-    left: Mapping[str, Any] | None,
+    left: Report | None,
     ended: Mapping[int, Ended],
-    states: Mapping[int, Mapping[str, Any] | None],
+    states: States,
     *,
     joined: Collection[int],
     timed_out: bool,
@@ -44,7 +46,7 @@ def conclude(
     ``joined`` are the processes that called ``jax.distributed.initialize``.
     """
     if left is not None:
-        return from_data(left), DIVERGED_STATUS
+        return left, DIVERGED_STATUS
     statuses = {number: one.status for number, one in sorted(ended.items())}
     processes = {str(number): _process(states.get(number), statuses.get(number)) for number in sorted(states)}
     if timed_out:
@@ -60,13 +62,13 @@ def conclude(
     if not failed:
         verdict, message = _agreed(mode, states, joined)
         return Report(verdict, message, processes=processes), 0
-    words = _failures({number: _failure(states.get(number) or {}, status) for number, status in failed.items()})
+    words = _failures({number: _failure(states.get(number) or State(), status) for number, status in failed.items()})
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
 
 
-def _failure(state: Mapping[str, Any], status: int) -> str:
+def _failure(state: State, status: int) -> str:
     """How a process failed: its exception and where it was raised, otherwise its exit status."""
     detail = str(state.get("detail") or "").partition("\n")[0]
     if state.get("state") != "raised" or not detail:
@@ -82,12 +84,12 @@ def _failures(words: Mapping[int, str]) -> str:
     return ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in sides.items())
 
 
-def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: Collection[int]) -> tuple[Verdict, str]:
+def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict, str]:
     """The verdict and its sentence if every process ended well: how much was compared."""
     processes = name_processes(states)
     if mode == "off":
         return "unchecked", f"{processes} ended; nothing was compared (mode off)."
-    if any("dispatch" in ((state or {}).get("off") or ()) for state in states.values()):
+    if any("dispatch" in ((state or State()).get("off") or ()) for state in states.values()):
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
@@ -100,7 +102,7 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
     if silent:
         ended = "without Python's exit, as by os._exit(): how many parallel calls they made is not known"
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
-    counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
+    counts = [sum(_counts(state).values()) for state in states.values() if state is not None]
     if not any(counts):
         return "clean", f"{processes} ended; they made no parallel calls.{_unseen(states)}"
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
@@ -109,20 +111,20 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
 
 
-def _unseen(states: Mapping[int, Mapping[str, Any] | None]) -> str:
+def _unseen(states: States) -> str:
     """What the layers that were off could not see."""
-    off = sorted({str(name) for state in states.values() for name in (state or {}).get("off") or ()})
+    off = sorted({str(name) for state in states.values() for name in (state or State()).get("off") or ()})
     if not off:
         return ""
     verb = "was" if len(off) == 1 else "were"
     return f" Not all was seen: {', '.join(off)} {verb} off (the guide says what each layer sees)."
 
 
-def _uncompared(mode: str, states: Mapping[int, Mapping[str, Any] | None]) -> str:
+def _uncompared(mode: str, states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
     if mode == "background":
         return " Not compared: which of several arrays of one shape was passed (use lockstep, or assert_equal)."
-    names = sorted({str(name) for state in states.values() for name in (state or {}).get("unplaced") or ()})
+    names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
@@ -132,26 +134,26 @@ def _uncompared(mode: str, states: Mapping[int, Mapping[str, Any] | None]) -> st
     )
 
 
-def after_death(
-    folder: Path, ended: Mapping[int, Ended], states: Mapping[int, Mapping[str, Any] | None]
-) -> Report | None:
+def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:
     """The verdict over the recordings of processes that could no longer report it themselves."""
-    if any((told or {}).get("state") == "aside" for told in states.values()):
+    if any((told or State()).get("state") == "aside" for told in states.values()):
         return None  # its checks failed: what it recorded is not all
     histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended else None
-        state = str((told or {}).get("state") or ("running" if status is None else "died" if status else "finished"))
+        state = str(
+            (told or State()).get("state") or ("running" if status is None else "died" if status else "finished")
+        )
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         programs[number] = read_programs(folder / f"{number}.ledger")
         omitted[number] = read_omitted(folder / f"{number}.ledger")
-    report = judge(histories, lambda process, digest: programs[process].get(digest, {}))
+    report = judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord()))
     if report is not None:
         report.notes += not_recorded(omitted)
     return report
 
 
-def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:
+def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:
     """The report if some processes ended and others wait for them in ``jax.distributed.initialize``."""
     processes = {number: reported(told, str(told.get("state") or "finished")) for number, told in absent.items()}
     for number, told in absent.items():
@@ -165,8 +167,8 @@ def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[
     return diverged("missing", message, None, processes, "raised" if raised else None)
 
 
-def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessReport:
-    told = state or {}
+def _process(state: State | None, status: int | None) -> ProcessReport:
+    told = state or State()
     default = "late" if status is None else "finished" if status == 0 else "died"
     one = reported(told, str(told.get("state") or default))
     one.stack, one.detail = told.get("stack"), told.get("detail")
@@ -185,11 +187,9 @@ def _status_words(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def _late_message(
-    states: Mapping[int, Mapping[str, Any] | None], statuses: Mapping[int, int], behind: list[int]
-) -> str:
+def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]) -> str:
     running = [number for number in states if number not in statuses]
-    counts = {number: dict((states[number] or {}).get("counts") or {}) for number in running if states[number]}
+    counts = {number: _counts(states[number]) for number in running if states[number]}
     if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
         total = sum(next(iter(counts.values())).values())
         if not total:
@@ -204,11 +204,11 @@ def _late_message(
     return words + (f"; {name_processes(silent)} did not answer." if silent else ".")
 
 
-def _behind(states: Mapping[int, Mapping[str, Any] | None]) -> list[int]:
+def _behind(states: States) -> list[int]:
     """The processes with fewer calls than others of the same groups; none if groups differ or a process is silent."""
     if any(state is None for state in states.values()):
         return []
-    counts = {number: dict((state or {}).get("counts") or {}) for number, state in states.items()}
+    counts = {number: _counts(state) for number, state in states.items()}
     groups = {frozenset(one) for one in counts.values() if one}
     if len(groups) != 1:
         return []
@@ -217,32 +217,37 @@ def _behind(states: Mapping[int, Mapping[str, Any] | None]) -> list[int]:
     return found if len(found) < len(counts) else []
 
 
-def _ran_alone(states: Mapping[int, Mapping[str, Any] | None], behind: Sequence[int]) -> Iterator[str]:
+def _ran_alone(states: States, behind: Sequence[int]) -> Iterator[str]:
     """Remarks on processes that ran the call that others wait in without a collective."""
-    call = next((state or {} for number, state in sorted(states.items()) if number not in behind), {})
+    call = next((state or State() for number, state in sorted(states.items()) if number not in behind), State())
     mine, counts = call.get("uncounted") or {}, call.get("counts") or {}
     for process in behind:
-        for key, theirs in ((states[process] or {}).get("uncounted") or {}).items():
+        for key, theirs in ((states[process] or State()).get("uncounted") or {}).items():
             words = late_words(call, mine.get(key, []), theirs, int(counts.get(key, 0)))
             if words:
                 yield f"Process {process} {words}."
 
 
-def _behind_message(states: Mapping[int, Mapping[str, Any] | None], behind: list[int]) -> str:
-    calls = {number: sum(dict((state or {}).get("counts") or {}).values()) for number, state in states.items()}
+def _behind_message(states: States, behind: list[int]) -> str:
+    calls = {number: sum(_counts(state).values()) for number, state in states.items()}
     waits, alone = [number for number in sorted(states) if number not in behind], len(behind) == 1
-    where = (f"after {_calls(calls[number])}, {_at(states[number] or {})}" for number in behind)
+    where = (f"after {_calls(calls[number])}, {_at(states[number] or State())}" for number in behind)
     at = "; ".join(words if alone else f"process {n} {words}" for n, words in zip(behind, where, strict=True))
     verb = "waits" if len(waits) == 1 else "wait"
     return (
         f"out of time: {name_processes(behind)} {'is' if alone else 'are'} behind ({at}), and {name_processes(waits)} "
-        f"{verb} in call {calls[waits[0]]}, {call_words(states[waits[0]] or {})}."
+        f"{verb} in call {calls[waits[0]]}, {call_words(states[waits[0]] or State())}."
     )
+
+
+def _counts(state: State | None) -> Mapping[str, int]:
+    """The number of calls of a process by group; none if it has left no word."""
+    return (state or State()).get("counts") or {}
 
 
 def _calls(count: int) -> str:
     return "1 call" if count == 1 else f"{count} calls"
 
 
-def _at(state: Mapping[str, Any]) -> str:
+def _at(state: State) -> str:
     return f"in {call_words(state)}" if place(state) else "at an unknown line"

@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any
 
 from spmdlint.runtime_checks.api import enable, left_by
-from spmdlint.runtime_checks.frames import Site, raising_site, site_data, without_runner
+from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import choose, launched_process
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
        python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
@@ -82,7 +83,7 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
             site, words = Site(error.filename, error.lineno, "<module>"), error.msg
         state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
         detail = f"{kind.__name__}: {plain(words, 300)}"
-        RunFolder(folder).put_state(process, {"state": state, "detail": detail, **site_data(site)})
+        RunFolder(folder).put_state(process, {**State(state=state, detail=detail), **site_data(site)})
 
 
 def run_script(words: list[str]) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spmdlint.runtime_checks.recording.replay import Row
+
 Key = tuple[str, int]
 """A call: the name of a set of processes, and the number of the call there, from 1."""
 
@@ -43,23 +45,23 @@ class Aligned:
         return Counter(made).most_common(1)[0][0]
 
 
-def align(recorded: Mapping[int, Sequence[Sequence[Any]]]) -> Aligned:
-    """The table of the recorded rows of each process, each as ``history.row_data`` gives it."""
+def align(recorded: Mapping[int, Sequence[Row]]) -> Aligned:
+    """The table of the recorded rows of each process."""
     members: dict[str, tuple[int, ...]] = {}
     lanes: dict[int, Lane] = {}
     when: dict[Key, int] = {}
     same: dict[Any, Any] = {}  # a table has millions of cells and few calls: each is kept once
     for process, rows in sorted(recorded.items()):
         lane = lanes[process] = Lane()
-        for group, inside, index, _prefix, digest, function, filename, line, others, *_ in rows:
-            key = (str(group), int(index))
+        for row in rows:
+            key = (row.group, row.index)
             key = same.setdefault(key, key)
-            members[key[0]] = tuple(inside)
-            call = (str(digest), function, filename, line)
+            members[key[0]] = row.members
+            call = (row.digest, row.function, row.filename, row.line)
             lane.calls[key] = same.setdefault(call, call)
             first, _ = lane.spans.get(key[0], (key[1], key[1]))
             lane.spans[key[0]] = (first, key[1])
-            when.setdefault(key, key[1] + sum(others.values()))  # the number among all calls of the process
+            when.setdefault(key, key[1] + sum(row.others.values()))  # the number among all calls of the process
     # Most processes make the same calls, so that few orders have to be merged.
     orders = {tuple(lane.calls) for lane in lanes.values()}
     return Aligned(members, list(_merged(orders, when)), lanes)

@@ -5,17 +5,28 @@ The table is written once for all processes: the usual call of each row, and for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from spmdlint._version import __version__
-from spmdlint.runtime_checks.offline import Recorded
+from spmdlint.runtime_checks.agreement.offline import Recorded
 from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, Lane, align
+from spmdlint.runtime_checks.page.data import (
+    Document,
+    ShownFinding,
+    ShownModule,
+    ShownModuleSide,
+    ShownProgram,
+    ShownSide,
+    Table,
+    Words,
+)
 from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.report import ProcessReport, Report, argument_words, folded, uneven_arguments
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.records import Finding, ModuleDifference
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, argument_words, folded, uneven_arguments
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 MAX_CELLS = 3_000_000  # rows times processes: above this, the rows around the difference are kept
 MAX_ARGUMENTS = 200  # of one process in the report
@@ -23,6 +34,7 @@ MAX_TOLD_ARGUMENTS = 20_000  # of all calls in the table together
 MAX_EXCERPTS = 200
 AROUND_DIFFERENCE = 160  # characters of a module's line on each side of what differs
 MAX_DIFFERENCE = 600
+_NAMED: tuple[Literal["name", "value", "defined_at"], ...] = ("name", "value", "defined_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,7 @@ class Job:
     told: Sequence[str] = ()
 
 
-def document(job: Job) -> dict[str, Any]:
+def document(job: Job) -> Document:
     """The object that the page shows."""
     report = job.report
     aligned = align(job.recorded.rows)
@@ -50,7 +62,7 @@ def document(job: Job) -> dict[str, Any]:
     kept = _kept(aligned, mark)
     table = _Table(aligned, aligned.rows[kept.start : kept.stop], job.recorded)
     places = [(process.filename, process.line) for process in report.processes.values()]
-    places += [(each.get("file"), each.get("line")) for each in table.places()]
+    places += table.places()
     return {
         "made_by": f"spmdlint {__version__}",
         "made": job.made,
@@ -117,19 +129,19 @@ class _Table:
                 found += (number, self._number(call))
         return found
 
-    def places(self) -> list[dict[str, Any]]:
+    def places(self) -> list[tuple[str | None, int | None]]:
         """The lines that are called from."""
-        return [{"file": filename, "line": line} for _, _, filename, line in self._calls]
+        return [(filename, line) for _, _, filename, line in self._calls]
 
-    def as_data(self, mark: int | None) -> dict[str, Any]:
+    def as_data(self, mark: int | None) -> Table:
         """The table; ``mark`` is the row of the difference among all rows."""
         calls = [
-            [
+            (
                 self._programs.setdefault(digest, len(self._programs)),
                 plain(str(function or "?"), 200),
                 self._files.setdefault(filename, len(self._files)),
                 line,
-            ]
+            )
             for digest, function, filename, line in self._calls
         ]
         at = None if mark is None else mark - self._offset
@@ -157,9 +169,9 @@ class _Table:
             "mark": at,
         }
 
-    def _told_programs(self) -> list[dict[str, Any] | None]:
+    def _told_programs(self) -> list[ShownProgram | None]:
         """What is known of each program, in the order of their numbers; arguments up to a limit in all."""
-        found: list[dict[str, Any] | None] = []
+        found: list[ShownProgram | None] = []
         left = MAX_TOLD_ARGUMENTS
         for digest in self._programs:
             known = (programs[digest] for programs in self._recorded.programs.values() if digest in programs)
@@ -169,13 +181,16 @@ class _Table:
                 continue
             arguments = [plain(argument_words(one)) for one in (record.get("arguments") or [])[: min(left, 100)]]
             left -= len(arguments)
-            static = {plain(str(name)): plain(str(value)) for name, value in (record.get("static") or {}).items()}
-            named = {name: plain(str(record[name])) for name in ("name", "value", "defined_at") if record.get(name)}
-            found.append({**named, "static": static, "arguments": arguments})
+            static = {plain(name): plain(value) for name, value in (record.get("static") or {}).items()}
+            told: ShownProgram = {"static": static, "arguments": arguments}
+            for field in _NAMED:
+                if value := record.get(field):
+                    told[field] = plain(value)
+            found.append(told)
         return found
 
 
-def _sides(report: Report) -> list[dict[str, Any]]:
+def _sides(report: Report) -> list[ShownSide]:
     """The processes of the report, equal ones together."""
     uneven = uneven_arguments(report.processes)
     statics: dict[str, set[str]] = {}
@@ -186,8 +201,8 @@ def _sides(report: Report) -> list[dict[str, Any]]:
     return [_side(numbers, process, uneven, odd) for numbers, process in folded(report.processes)]
 
 
-def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set[str]) -> dict[str, Any]:
-    arguments = [
+def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set[str]) -> ShownSide:
+    arguments: list[Words] = [
         {"words": plain(argument_words(argument)), "differs": str(argument.get("path")) in uneven}
         for argument in process.arguments or []
     ]
@@ -212,18 +227,17 @@ def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set
     }
 
 
-def _module(module: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _module(module: ModuleDifference | None) -> ShownModule | None:
     """The first line at which the modules differ, in three parts: what differs, and what is equal around it."""
-    sides = (module or {}).get("sides") or []
-    if module is None or not sides:
+    if module is None or not module["sides"]:
         return None
-    texts = [str(side["text"]) for side in sides]
+    texts = [side["text"] for side in module["sides"]]
     begin = _shared(texts)
     end = _shared([text[begin:][::-1] for text in texts])
-    told = []
-    for side, text in zip(sides, texts, strict=True):
+    told: list[ShownModuleSide] = []
+    for side, text in zip(module["sides"], texts, strict=True):
         before, middle, after = text[:begin], text[begin : len(text) - end], text[len(text) - end :]
-        source = side.get("source")
+        source = side["source"]
         named = name_processes(side["processes"])
         told.append(
             {
@@ -231,10 +245,10 @@ def _module(module: Mapping[str, Any] | None) -> dict[str, Any] | None:
                 "before": plain(("..." if begin > AROUND_DIFFERENCE else "") + before[-AROUND_DIFFERENCE:]),
                 "differs": plain(middle, MAX_DIFFERENCE),
                 "after": plain(after[:AROUND_DIFFERENCE] + ("..." if end > AROUND_DIFFERENCE else "")),
-                "source": None if source is None else plain(str(source)),
+                "source": None if source is None else plain(source),
             }
         )
-    return {"line": module.get("line"), "sides": told}
+    return {"line": module["line"], "sides": told}
 
 
 def _shared(texts: Sequence[str]) -> int:
@@ -245,15 +259,12 @@ def _shared(texts: Sequence[str]) -> int:
     return min(map(len, texts))
 
 
-def _finding(found: Mapping[str, Any]) -> dict[str, Any]:
+def _finding(found: Finding) -> ShownFinding:
     return {
-        "code": plain(str(found["code"])),
-        "place": plain(str(found["place"])),
-        "message": plain(str(found["message"])),
-        "steps": [
-            {"place": plain(str(step.get("place"))), "message": plain(str(step.get("message")))}
-            for step in found.get("related") or []
-        ],
+        "code": plain(found["code"]),
+        "place": plain(found["place"]),
+        "message": plain(found["message"]),
+        "steps": [{"place": plain(step["place"]), "message": plain(step["message"])} for step in found["related"]],
     }
 
 

@@ -6,13 +6,12 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
-from typing import Any
 
+from spmdlint.runtime_checks.page.data import Document
 from spmdlint.runtime_checks.page.document import Job, document
-from spmdlint.runtime_checks.report import as_text
+from spmdlint.runtime_checks.reporting.report import as_text
 
 
 def page(job: Job) -> str:
@@ -36,7 +35,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _embedded(data: Mapping[str, Any]) -> str:
+def _embedded(data: Document) -> str:
     """JSON that may stand in a script element: nothing in it ends the element or begins another."""
     text = json.dumps(data, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -7,13 +7,13 @@ from collections.abc import Container, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
-from spmdlint.runtime_checks.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.page.document import Job
 from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.report import Report
-from spmdlint.runtime_checks.retention import earlier, job_of
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.recording.retention import earlier, job_of
+from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 
 def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, before: Container[str] = ()) -> Job:
@@ -81,7 +81,7 @@ def _count(recorded: Recorded, process: int, group: tuple[int, ...]) -> int | No
     """The number of the last call of a process in a set; None if it is not recorded."""
     if process not in recorded.rows:
         return None
-    return max((row[2] for row in recorded.rows[process] if tuple(row[1]) == group), default=0)
+    return max((row.index for row in recorded.rows[process] if row.members == group), default=0)
 
 
 def _written(when: datetime) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
@@ -77,9 +78,13 @@ from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.knowledge.units import units
 from spmdlint.program.link import Project
-from spmdlint.program.summary import Call
+from spmdlint.program.summary import Attribute, Call
 
 MultiProcessSetting = Literal["auto", "always", "never"]
+_MENDED_AT_THE_SOURCE = frozenset(
+    ("clock", "entropy", "files", "signal", "completion", "hash", "set", "listing", "shuffled")
+)
+"""The kinds of sources that one agreement, or one sorting, mends for everything that depends on them."""
 CUT_SHORT = (
     f"The program is so large that only the first {MAX_FRAMES:,} call contexts were analysed separately; "
     "findings that need more are missing. Exclude code that is not yours, or lint its parts separately."
@@ -178,6 +183,7 @@ class Program:
             held,
             variance,
             self._multi,
+            self._entries,
             preview=self.preview,
         )
         return tuple(found.loops())
@@ -469,11 +475,32 @@ class Program:
         function = self.project.function(site.ref)
         return "" if function.kind == "module" else "the lambda" if function.kind == "lambda" else function.name
 
+    def call_name(self, call: ParallelCall) -> str:
+        """What a parallel call is called: by its whole name, if a function on the way to it has the last part of it."""
+        on_the_way = (self.function_name(site) for site in call.path[1:])
+        return call.same if isinstance(call.same, str) and call.name in on_the_way else call.name
+
     def place(self, site: Site) -> Place:
         """The file and the span of an operation."""
         summary = self.project.modules[site.ref.path].summary
         start, end = self.project.function(site.ref).spans[site.number]
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
+
+    def cause(self, reason: Reason) -> tuple[Place, ...]:
+        """What findings with one cause have in common: a source, and the calls that hand its value on.
+
+        Empty if the processes are meant to differ there, as in their index: then each use is to be mended by itself.
+        """
+        if reason.source.kind not in _MENDED_AT_THE_SOURCE:
+            return ()
+        steps = reason.chain()
+        returning = [step.site for before, step in pairwise(steps) if self._returns(before.site, step.site)]
+        return tuple(map(self.place, (steps[0].site, *returning)))
+
+    def _returns(self, inner: Site, outer: Site) -> bool:
+        """Whether a function returns a value to a call or to what reads a property: another call has another value."""
+        operation = self.project.function(outer.ref).operations[outer.number]
+        return outer.ref != inner.ref and isinstance(operation, (Call, Attribute))
 
     def cut_at(self, site: Site) -> Site:
         """Where a call that makes a map says how its arguments are split; the call itself if it does not say."""

@@ -15,7 +15,7 @@ from spmdlint.cli.progress import ProgressBar
 from spmdlint.cli.writing import Wanted, write
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Severity
-from spmdlint.engine import Checked, Stdin, check
+from spmdlint.engine import NOTHING_TO_LINT, Checked, Stdin, check
 from spmdlint.errors import UsageError
 from spmdlint.files.root import absolute, configure
 from spmdlint.fixes.rounds import Fixed
@@ -92,6 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said.add_argument(
         "--fail-on", choices=get_args(Severity), help="exit with 1 only for findings of this severity or above"
     )
+    said.add_argument(
+        "--fail-on-unchecked", action="store_true", help="exit with 2 if a part of what was to be checked was not"
+    )
     said.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     said.add_argument("--timings", action="store_true", help="print to standard error where the time goes")
     said.add_argument("-v", "--verbose", action="store_true", help="print what is linted, and internal tracebacks")
@@ -143,7 +146,7 @@ def main(options: argparse.Namespace) -> int:
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
-        complain("There is no Python file and no notebook to lint here; name a different path, or check 'exclude'.")
+        complain(NOTHING_TO_LINT)
     known = 0
     if baseline is not None:
         checked, known = adoption.apply_baseline(baseline, checked, config, options)
@@ -194,6 +197,12 @@ def _status(fixed: Fixed, config: Config, options: argparse.Namespace) -> int:
         if options.verbose or wants_traceback():
             sys.stderr.write(crash.trace())
     if checked.crashes:
+        return FAILURE
+    if options.fail_on_unchecked and checked.unchecked:
+        for sentence in checked.unchecked:
+            if sentence not in (*checked.notes, NOTHING_TO_LINT):
+                complain(sentence)
+        complain("Not everything was checked, so the status is 2 (--fail-on-unchecked).")
         return FAILURE
     least = GRAVITY[options.fail_on or config.fail_on]
     failing = any(GRAVITY[finding.severity] >= least for finding in checked.diagnostics)

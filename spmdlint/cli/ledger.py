@@ -37,9 +37,9 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _diff(folder: Path, form: str) -> int:
+    from spmdlint.runtime_checks.agreement.offline import compare, load
     from spmdlint.runtime_checks.launch.ledgers import explain
-    from spmdlint.runtime_checks.offline import compare, load
-    from spmdlint.runtime_checks.retention import earlier
+    from spmdlint.runtime_checks.recording.retention import earlier
 
     if form == "text":
         return explain(folder)
@@ -60,7 +60,7 @@ def _diff(folder: Path, form: str) -> int:
 
 
 def _trace(folder: Path, path: Path | None) -> int:
-    from spmdlint.runtime_checks.trace import trace
+    from spmdlint.runtime_checks.recording.trace import trace
 
     made = trace(folder)
     if not made["traceEvents"]:
@@ -76,7 +76,7 @@ def _trace(folder: Path, path: Path | None) -> int:
 
 
 def _page(folder: Path, path: Path | None) -> int:
-    from spmdlint.runtime_checks.offline import load
+    from spmdlint.runtime_checks.agreement.offline import load
     from spmdlint.runtime_checks.page.html import page
     from spmdlint.runtime_checks.page.jobs import recorded_job
 

@@ -14,8 +14,8 @@ from spmdlint.files.read import Source, read
 from spmdlint.output import renderer
 from spmdlint.output.report import Description
 from spmdlint.output.report import Report as Found
-from spmdlint.runtime_checks.report import ADVICE, ProcessReport, Report
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import ADVICE, ProcessReport, Report
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 SUMMARIES: Mapping[str, str] = {
     "diverged-sequence": "The processes make different parallel calls at the same position.",

@@ -16,12 +16,12 @@ from spmdlint.cli.numbers import count
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
-    from spmdlint.runtime_checks.report import Report
+    from spmdlint.runtime_checks.reporting.report import Report
 
 FAILED_STATUS = 2
 OPTIONS = (
     "--devices-per-process", "--mode", "--report", "--html", "--sarif", "--output-format", "--timeout", "--log-dir",
-    "--ledger",
+    "--ledger", "--fail-on-unchecked",
 )  # fmt: skip
 
 
@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="github: also print the verdict as a GitHub Actions annotation",
     )
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="end the run after S seconds, with status 124")
+    parser.add_argument(
+        "--fail-on-unchecked", action="store_true", help="exit with 2 if the processes ended and nothing was compared"
+    )
     parser.add_argument("--log-dir", type=Path, metavar="DIR", help="write each process's output to a file there")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="record each process's last calls in a file there")
     # A separate option: argparse takes no positional that begins with a dash, except after "--".
@@ -56,7 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 if it cannot be run."""
+    """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 if it cannot be run.
+
+    With ``--fail-on-unchecked`` it is also 2 if nothing was compared.
+    """
     from spmdlint.runtime_checks.launch import launcher
     from spmdlint.runtime_checks.page.jobs import jobs_in
 
@@ -98,6 +104,9 @@ def main(options: argparse.Namespace) -> int:
     if options.report is not None:
         _guarded(lambda: launcher.write_report(report, options.report))
     _guarded(lambda: _tell(report, Path(words[0]), options))
+    if options.fail_on_unchecked and report.verdict == "unchecked" and status == 0:
+        sys.stderr.write("spmdlint: nothing was compared, so the status is 2 (--fail-on-unchecked).\n")
+        return FAILED_STATUS
     return status
 
 

@@ -19,8 +19,9 @@ class Cells(Generic[Unit, Content]):
 
     ``bottom`` is what an empty cell holds, ``join`` puts two contents together; it is commutative and associative.
     ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter. A
-    cell that has changed ``keeps_after`` times loses nothing any more; one that would then hold too much holds ``top``
-    for good. ``settled`` says what a cell holds that is no join of what its writers contribute; None for all others.
+    cell that has changed ``keeps_after`` times loses nothing any more, so that the solver comes to an end; one that
+    would then hold too much holds ``top`` for good. ``settled`` says what a cell holds that is no join of what its
+    writers contribute; None for all others.
     """
 
     def __init__(
@@ -116,10 +117,10 @@ class Cells(Generic[Unit, Content]):
             for each in self._written[key].values():
                 content = self._join(content, each)
         changes = self._changes.get(key, 0)
-        if self._top is not None and self._keeps_after is not None and changes >= self._keeps_after:
+        if self._keeps_after is not None and changes >= self._keeps_after:
             held = self._contents.get(key, self._bottom)
             content = self._join(held, content)
-            if held == self._top or self._bounded(content) != content:
+            if self._top is not None and (held == self._top or self._bounded(content) != content):
                 content = self._top
         else:
             content = self._bounded(content)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import NOTHING
+from spmdlint.core.ssa import NOTHING, Phi
 from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Site, Value, only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -36,6 +36,8 @@ _COMPARED: Mapping[str, tuple[str, bool, bool]] = {
 _LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter", "inner"))
 TRUE: Expression = ("constant", "bool", True)
 FALSE: Expression = ("constant", "bool", False)
+NONE: Expression = ("constant", "NoneType", None)
+_COMPARING = frozenset(("==", "<", "is", "in", "and", "or", "not", "constant", "isinstance"))
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
@@ -124,7 +126,7 @@ class Conditions:
         return RANK if self._reads_rank(ref, o) else None
 
     def of_definition(self, ref: FunctionRef, definition: int, depth: int = DEPTH) -> Expression:
-        """The expression of a definition; a phi of two with one gate is a conditional expression."""
+        """The expression of a definition; a phi of branches is a conditional expression."""
         if definition >= 0:
             return self.expression(ref, definition, depth)
         itself: Expression = ("phi", ref, definition)
@@ -133,16 +135,31 @@ class Conditions:
         if phi is None or depth <= 1 or (ref, definition) in self._known:
             return self._known.get((ref, definition), itself)
         self._known[ref, definition] = itself
-        gates = ssa.deciding(phi, lambda each: each)
-        arms = ssa.arms(gates[0]) if len(gates) == 1 and len(phi.definitions) == 2 else None
-        test = ssa.blocks[gates[0]].test if arms is not None else None
-        if arms is None or test is None or ssa.loop_at(phi.block) is not None:
-            return itself
-        ways = [ssa.along(gates[0], target, phi) for target in arms]
-        if all(len(way) == 1 for way in ways):
-            sides = [self.of_definition(ref, way.pop(), depth - 1) for way in ways]
-            self._known[ref, definition] = ("if", self.expression(ref, test, depth - 1), *sides)
+        gates = frozenset(ssa.deciding(phi, lambda each: each))
+        if ssa.loop_at(phi.block) is None:
+            self._known[ref, definition] = self._decided(ref, phi, gates, depth) or itself
         return self._known[ref, definition]
+
+    def _decided(self, ref: FunctionRef, phi: Phi, gates: frozenset[int], depth: int) -> Expression | None:
+        """What a phi is, by the branches that decide it; None if these are no tree."""
+        ssa = self.ev.structure.ssa(ref)
+        gate = next((g for g in sorted(gates) if all(ssa.dominates(g, each) for each in gates)), None)
+        arms = ssa.arms(gate) if gate is not None else None
+        test = ssa.blocks[gate].test if gate is not None else None
+        if gate is None or arms is None or test is None or len(gates) > depth:
+            return None
+        sides: list[Expression] = []
+        for target in arms:
+            way = ssa.along(gate, target, phi)
+            if len(way) == 1:
+                sides.append(self.of_definition(ref, way.pop(), depth - 1))
+                continue
+            inner = frozenset(each for each in gates - {gate} if target != phi.block and ssa.dominates(target, each))
+            side = self._decided(ref, phi, inner, depth - 1) if inner else None
+            if side is None:
+                return None
+            sides.append(side)
+        return either(self.expression(ref, test, depth - 1), *sides)
 
     def _reads_rank(self, ref: FunctionRef, o: s.Subscript) -> bool:
         base = only(self.ev.functions[ref].values[o.base])
@@ -285,7 +302,7 @@ class Conditions:
             return None
         if definition < NOTHING:
             found = self.of_definition(ref, definition, depth)
-            return found if found[0] == "if" else None
+            return found if found[0] in ("if", "and", "or", "not", "constant") else None
         returned = function.operations[definition]
         if not isinstance(returned, s.Return) or returned.value is None:
             return None
@@ -355,6 +372,23 @@ class Conditions:
 def equal(one: Expression, other: Expression) -> Expression:
     """That two expressions are equal, with their sides in one order."""
     return ("==", *sorted((one, other), key=_rank_first))
+
+
+def either(condition: Expression, yes: Expression, no: Expression) -> Expression:
+    """A conditional expression; with True or False on a side it is a conjunction or a disjunction."""
+    if yes == no:
+        return yes
+    if (yes, no) in ((TRUE, FALSE), (FALSE, TRUE)):
+        return condition if yes == TRUE else ("not", condition)
+    if yes == TRUE:
+        return ("or", condition, no)
+    if yes == FALSE:
+        return ("and", ("not", condition), no)
+    if no == TRUE:
+        return ("or", ("not", condition), yes)
+    if no == FALSE:
+        return ("and", condition, yes)
+    return ("if", condition, yes, no)
 
 
 def _rank_first(side: Expression) -> tuple[bool, bool, str]:
@@ -427,6 +461,27 @@ def split(expression: Expression, holds: bool, answer: bool) -> Iterator[Literal
         for part in expression[1:]:
             yield from split(*normal(part, True), truth)
     yield expression, truth
+
+
+def consequences(expression: Expression, *, holds: bool) -> dict[Expression, bool]:
+    """The literals that hold if a literal does: its parts, and that what is true or has an attribute is not None."""
+    found: dict[Expression, bool] = {}
+    for literal, truth in split(expression, True, holds):
+        found[literal] = truth
+        if literal[0] == "is" and NONE in literal[1:]:
+            other = literal[2] if literal[1] == NONE else literal[1]
+            if truth:
+                found[other] = False
+        elif literal[0] not in _COMPARING and truth:
+            found[_is_none(literal)] = False
+    return found
+
+
+def _is_none(expression: Expression) -> Expression:
+    sides = [expression, NONE]
+    if _order(sides[1]) < _order(sides[0]):
+        sides.reverse()
+    return ("is", *sides)
 
 
 def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], Expression]) -> Expression:

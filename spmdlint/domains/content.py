@@ -72,7 +72,7 @@ _SIZE = _CONTENT << 2 * _FACET
 _PRESENCE = _CONTENT << 3 * _FACET
 _CONCRETE = (1 << 4 * _FACET) - 1
 _PARAMETERS = 4 * _FACET
-_WIDTH = 12
+_WIDTH = 13
 
 
 _GUARDING = sum(BIT["identity"] << _FACET * facet for facet in range(4))
@@ -89,11 +89,12 @@ def _each(flow: int) -> Mask:
 
 
 # How an argument flows into a value, from one of its facets into one of the value's.
-_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED, _SPREADS = (
-    1 << bit for bit in range(_WIDTH)
-)
-_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC
+(
+    _C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED, _SPREADS,
+    _H_TO_C,
+) = (1 << bit for bit in range(_WIDTH))  # fmt: skip
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX, _HC = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC | _HC
 _TO_SPREAD = BIT[SPREAD] | BIT[GLOBAL] | _XX
 _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
@@ -150,7 +151,7 @@ def sized(mask: Mask) -> Mask:
 
 def choice_as_content(mask: Mask) -> Mask:
     """Which alternative a value is, as the content of an answer to that question."""
-    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) >> 2 | (mask & _CH) >> 3
+    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) << 10 | (mask & _CH) >> 3
 
 
 def presence_as_content(mask: Mask) -> Mask:
@@ -165,7 +166,7 @@ def size_as_content(mask: Mask) -> Mask:
 
 def content_as_size(mask: Mask) -> Mask:
     """A number as the size of what is made with it."""
-    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4
+    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4 | (mask & _HC) >> 6
     low = mask & _CONTENT
     return ((low | low >> _RAW) & _COOKED) << 2 * _FACET | flows | (mask & _SC) >> 1
 
@@ -186,7 +187,9 @@ def decides(mask: Mask) -> Mask:
         return 0
     low = found & _CONTENT
     flows = (found & _KC) >> 10
-    return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
+    chosen = found & _HC
+    flows = flows << 3 | flows << 9 | chosen >> 10 | chosen >> 3
+    return found | low << _FACET | low << 3 * _FACET | flows | content_as_size(found)
 
 
 def turned(mask: Mask, turns: Iterable[tuple[str, str]]) -> Mask:
@@ -215,6 +218,7 @@ _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
     (_C_COOKED, data),
     (_TEXT_TO_C, as_text),
     (_H_TO_H, lambda given: given & _TO_CHOICE),
+    (_H_TO_C, choice_as_content),
     (_C_TO_H, lambda given: decides(given) & _TO_CHOICE),
     (_S_TO_S, lambda given: given & _TO_SIZE),
     (_S_TO_C, size_as_content),
@@ -255,6 +259,8 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
 
 Raised: TypeAlias = "dict[ExceptionKind, Mask]"
 """By kind of exception, what decides whether it is raised."""
+KEEPS_AFTER = 100
+"""After how many changes a cell loses nothing any more: what is known to be here may have facts that are lost again."""
 FURTHEST = 3
 """Through how many calls an exception is followed: what comes from further below says little about this process."""
 
@@ -276,7 +282,7 @@ class Content:
     def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
         """Find the facts of some functions, and of whatever these depend on; of all, if ``order`` is None."""
         self.ev = evaluation
-        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged)
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged, KEEPS_AFTER)
         self.functions: dict[FunctionRef, Facts] = {}
         self.positions: dict[FunctionRef, dict[str, int]] = {}
         self._imports: dict[Hashable, frozenset[str]] = {}
@@ -421,8 +427,24 @@ class Content:
         found = self.functions[ref].masks[iterable]
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.read(("item", a.site, a.kind))
+                found |= self.inside(ref, a)
         return found
+
+    def inside(self, ref: FunctionRef, container: Object, key: Constant | None = None) -> Mask:
+        """What is known of the elements of a container in a function; of one of them, if its key is known.
+
+        Where it was made, and if there is one of it, what was put into it afterwards as well. Elsewhere it is one of
+        many that are made there, and has what it was made with.
+        """
+        made = container.site.ref  # type: ignore[union-attr]
+        if made != ref and self.ev.project.function(made).kind == "function":
+            owner = self.ev.structure.owner(made)
+            if owner is None or owner != self.ev.structure.owner(ref):
+                return 0
+        own = (container.site, container.kind)
+        if key is not None and any(True for _ in self.ev.cells.writers(("item", *own, key))):
+            return self.read(("item", *own, key))
+        return self.read(("item", *own))
 
     def argument_masks(
         self, ref: FunctionRef, positional: list[Mask], keywords: Mapping[str, Mask], rest: Mask
@@ -498,7 +520,7 @@ class Content:
         if known.at_most is not None and arguments > known.at_most:
             return 0
         kind = "machine" if known.cappable else known.source
-        return BIT[kind] << _RAW if kind in _NEVER_ZERO else BIT[kind]
+        return BIT[kind] << _RAW if kind in _NEVER_ZERO and not known.may_be_zero else BIT[kind]
 
 
 class _Visit:
@@ -525,6 +547,8 @@ class _Visit:
         self._runs_at = 0 if is_maker else content.read(("runs", ref)) | content.read(("registered", ref))
         self._guards: dict[FunctionRef, Mask] = {}
         """By function called, the causes that decide about each of the calls here."""
+        self._put_here: dict[Hashable, Mask] = {}
+        """What this function writes into cells, as a relation."""
         self._yields: Mask = 0
         self._raised: dict[int, Raised] = {}
         self._came_through: dict[tuple[int, ExceptionKind], int] = {}
@@ -678,6 +702,7 @@ class _Visit:
     # -- what the function gives to others
 
     def _write(self, key: Hashable, mask: Mask, *, kept: bool = False) -> None:
+        self._put_here[key] = self._put_here.get(key, 0) | mask
         self.c.cells.write(key, self.c.concrete(self.ref, mask if kept else mask | self._runs_at))
 
     def _is_kept(self, block: int, name: str) -> bool:
@@ -924,18 +949,18 @@ class _Visit:
     def _element(self, container: Object, index: Value) -> Mask:
         """The facts of one element: of what is stored under its key, if that is known, else of all."""
         key = only(index)
-        if isinstance(key, Constant):
-            cell = ("item", container.site, container.kind, key)
-            if any(True for _ in self.ev.cells.writers(cell)):
-                return self.c.read(cell)
-        return self.c.read(("item", container.site, container.kind))
+        return self.c.inside(self.ref, container, key if isinstance(key, Constant) else None)
 
-    def _put_one(self, container: Object, index: Value, mask: Mask) -> None:
-        """Add to the facts of an element, and of any."""
+    def _put_one(self, container: Object, index: Value, mask: Mask, around: Mask = 0) -> None:
+        """Add to the facts of an element, and of any.
+
+        Whether it is put there decides what is under its key and how many elements there are; the others stay as they
+        are.
+        """
         key = only(index)
         if isinstance(key, Constant):
-            self._write(("item", container.site, container.kind, key), mask)
-        self._write(("item", container.site, container.kind), mask)
+            self._write(("item", container.site, container.kind, key), mask | around)
+        self._write(("item", container.site, container.kind), mask | sized(around))
 
     def _environment(self, name: Value) -> Mask:
         found = 0
@@ -1134,7 +1159,7 @@ class _Visit:
         found = self.masks[iterable]
         for a in self.ev.resolved(self.values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.c.read(("item", a.site, a.kind))
+                found |= self.c.inside(self.ref, a)
         return found
 
     def fstring(self, n: int, o: s.FString) -> Mask:
@@ -1256,7 +1281,14 @@ class _Visit:
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
-        return self.masks[o.value] if o.value is not None else 0
+        """What a function gives: of a list or set that it has made, with what it has put into it."""
+        if o.value is None:
+            return 0
+        found = self.masks[o.value]
+        for a in self.values[o.value]:
+            if isinstance(a, Object) and a.kind in ("list", "set"):  # the values of a table have little in common
+                found |= self._put_here.get(("item", a.site, a.kind), 0)
+        return found
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
         if self.c.uniform.stored(self.ref, n):
@@ -1274,10 +1306,10 @@ class _Visit:
         return self.masks[o.value]
 
     def store_subscript(self, n: int, o: s.StoreSubscript) -> Mask:
-        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        around = self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                self._put_one(a, self.values[o.index], mask)
+                self._put_one(a, self.values[o.index], self.masks[o.value], around)
                 self._hold(a, o.value, n)
         return self.masks[o.value]
 
@@ -1427,7 +1459,8 @@ class _Visit:
         if found is None and row is not None:
             found = self._by_row(n, o, a, row, positional, given)
         if found is not None:
-            return found
+            # What takes one element of several by chance decides which one it is.
+            return found | decides(found) & _TO_CHOICE if row is not None and row.element is not None else found
         if known is not None and known.kind in ("decorator", "identity", "currying"):
             return given
         if self.ev.rows.is_host(a.name):
@@ -1472,6 +1505,8 @@ class _Visit:
         handler = _ROLES.get(row.role or "")
         if handler is not None:
             return handler(self, o, positional, given)
+        if row.default is not None and row.default < len(positional):
+            given |= decides(size_as_content(self._iterated(o.arguments[row.element or 0].value)))
         return given if row.elements or row.element is not None else data(given) | spread(given)
 
     def _from_environment(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
@@ -1629,7 +1664,7 @@ class _Visit:
         given = union(positional) | union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
-            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
+            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | sized(around))
             if row.stores is not None and row.stores < len(o.arguments):
                 self._hold(base, o.arguments[row.stores].value, o.function)
             elif row.stores is None and o.arguments:
@@ -1639,7 +1674,7 @@ class _Visit:
         if row is not None and row.role == "get" and positional:
             found |= self._element(base, self.values[o.arguments[0].value])
             return found | decides(positional[0]) | union(positional[1:])
-        return found | self.c.read(("item", base.site, base.kind))
+        return found | self.c.inside(self.ref, base)
 
 
 def _length(value: Value) -> int | None:

@@ -12,7 +12,7 @@ import ast
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]  # it is public, but the stubs lack it
 from typing import Any
 
@@ -69,12 +69,29 @@ def module_of(data: bytes) -> str:
         raise NotebookError("It is not valid UTF-8, as a notebook must be; save it again.") from None
     if _language(notebook.metadata) not in ("python", "ipython"):
         return ""
+    return module(
+        (number, python_rows(cell.source if isinstance(cell.source, str) else "".join(cell.source)))
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+    )
+
+
+def module(cells: Iterable[tuple[int, Sequence[str]]]) -> str:
+    """The text of a module of code cells, each with its number in the notebook and its :func:`python_rows`."""
     rows: list[str] = []
-    for number, cell in enumerate(notebook.cells, start=1):
-        if cell.cell_type == "code":
-            source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
-            rows += (f"# -- cell {number} of the notebook --", *_as_comments_if_broken(_as_python(source.split("\n"))))
+    for number, code in cells:
+        rows += (f"# -- cell {number} of the notebook --", *code)
     return "".join(f"{row}\n" for row in rows)
+
+
+def python_rows(source: str) -> list[str]:
+    """The rows of a code cell as the module has them."""
+    return _as_comments_if_broken(_as_python(source.split("\n")))
+
+
+def do_not_parse(rows: Sequence[str]) -> bool:
+    """Whether the rows are those of a cell that became comments because it does not parse."""
+    return bool(rows) and rows[0].startswith(_UNPARSED)
 
 
 def _language(metadata: Any) -> str:
@@ -195,7 +212,7 @@ class Cells:
     def unparsed(self) -> Iterator[tuple[int, str]]:
         """The cells that do not parse: the row of the module above them, and the Python that they were taken for."""
         for start, rows in self._all():
-            if rows and rows[0].startswith(_UNPARSED):
+            if do_not_parse(rows):
                 yield start, "\n".join(row.removeprefix(_UNPARSED) for row in rows)
 
     def _all(self) -> Iterator[tuple[int, list[str]]]:

@@ -2,6 +2,9 @@
 
 The first is at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8 and
 ruff. A comment silences a finding if it applies to the finding's first or last line.
+
+A comment may name the code that a finding had before its rule was split from another one. It silences the finding if
+it silences none of the rule that has kept the code: what is written today about that one hides nothing else.
 """
 
 from __future__ import annotations
@@ -46,9 +49,9 @@ class Suppression(Struct, frozen=True):
     is_directive: bool = False
     """The selector is an unknown word in place of ``ignore``."""
 
-    def silences(self, finding: Diagnostic) -> bool:
-        """Whether this comment silences the finding."""
-        if not self.silences_all and finding.code != self.code:
+    def silences(self, finding: Diagnostic, code: str) -> bool:
+        """Whether this comment silences the finding, under a code of it."""
+        if not self.silences_all and code != self.code:
             return False
         start, end = finding.place.start, finding.place.end
         last = end.row - 1 if end.column == 1 and end.row > start.row else end.row
@@ -58,9 +61,12 @@ class Suppression(Struct, frozen=True):
 class Suppressions:
     """The suppressions of a run; it records which of them had an effect."""
 
-    def __init__(self, suppressions: Iterable[Suppression]) -> None:
+    def __init__(self, suppressions: Iterable[Suppression], rules: Sequence[Rule]) -> None:
         self._by_path: dict[Path, list[Suppression]] = {}
         self._used: set[Suppression] = set()
+        self._split_from = {rule.code: rule.split_from for rule in rules if rule.split_from is not None}
+        self._outdated: dict[Suppression, set[str]] = {}
+        """The comments that name the code which a finding had before, with the codes that it has now."""
         self._about: dict[tuple[Path, int, str], Place] = {}
         """Where the findings are that point to a line and are not silenced, by that line and their code."""
         for suppression in suppressions:
@@ -70,14 +76,42 @@ class Suppressions:
         """The findings that no comment silences."""
         kept: list[Diagnostic] = []
         for finding in findings:
-            meant = [s for s in self._by_path.get(finding.place.path, ()) if s.silences(finding)]
+            meant = self._silencing(finding, finding.code)
             self._used.update(meant)
             if not meant:
                 kept.append(finding)
-                for each in finding.related:
-                    at = (each.place.path, each.place.start.row, finding.code)
-                    self._about.setdefault(at, finding.place)
+        used = frozenset(self._used)
+        kept = [finding for finding in kept if not self._silenced_as_before(finding, used)]
+        for finding in kept:
+            for each in finding.related:
+                at = (each.place.path, each.place.start.row, finding.code)
+                self._about.setdefault(at, finding.place)
         return kept
+
+    def _silencing(self, finding: Diagnostic, code: str) -> list[Suppression]:
+        return [each for each in self._by_path.get(finding.place.path, ()) if each.silences(finding, code)]
+
+    def _silenced_as_before(self, finding: Diagnostic, used: Collection[Suppression]) -> bool:
+        """Whether a comment silences a finding under the code that it had before, and none under that code today."""
+        before = self._split_from.get(finding.code)
+        meant = [] if before is None else [each for each in self._silencing(finding, before) if each not in used]
+        self._used.update(meant)
+        for each in meant:
+            self._outdated.setdefault(each, set()).add(finding.code)
+        return bool(meant)
+
+    def notes(self) -> Iterator[str]:
+        """A sentence for each code in comments that silence findings which have another code by now."""
+        for code in sorted({each.selector for each in self._outdated}):
+            meant = {each: now for each, now in self._outdated.items() if each.selector == code}
+            names = sorted({each.place.path.name for each in meant})
+            comments = "1 comment" if len(meant) == 1 else f"{len(meant)} comments"
+            verb = "names" if len(meant) == 1 else "name"
+            more = f" and {len(names) - 1} more files" if len(names) > 2 else f" and {names[-1]}" * (len(names) - 1)
+            yield (
+                f"{comments} in {names[0]}{more} {verb} {code} for what has a code of its own now, and still silences "
+                f"it: write {' or '.join(sorted(set().union(*meant.values())))} there."
+            )
 
     def unused(
         self, ran: Collection[str], rules: Sequence[Rule], besides: Collection[Path]
@@ -105,15 +139,18 @@ def collect(
     """The suppressions in the comments."""
     codes = {word: rule.code for rule in rules for word in (rule.code, rule.name)}
     return Suppressions(
-        suppression
-        for path, found in comments.items()
-        for rows in (_Rows(path, sources),)
-        for comment in found
-        for suppression in (
-            *_ignores(path, comment, rows, codes),
-            *_noqas(path, comment, rows, codes),
-            *_unknown(path, comment),
-        )
+        (
+            suppression
+            for path, found in comments.items()
+            for rows in (_Rows(path, sources),)
+            for comment in found
+            for suppression in (
+                *_ignores(path, comment, rows, codes),
+                *_noqas(path, comment, rows, codes),
+                *_unknown(path, comment),
+            )
+        ),
+        rules,
     )
 
 

@@ -21,9 +21,11 @@ from spmdlint.core.conditions import (
     Conditions,
     Expression,
     World,
+    consequences,
     decided_in,
     is_about_process,
     leaves,
+    normal,
     simplified,
 )
 from spmdlint.core.evaluation import Evaluation
@@ -600,11 +602,21 @@ class Divergences:
         if any(_is_alone(guard, holds) for guard, holds in guards.items()):
             return
         known = {guard: holds for guard, holds in guards.items() if guard != condition}
+        answers = _following(condition, True), _following(condition, False)
 
-        def side(truth: bool) -> Term:
-            return specialised(term, lambda c: truth if c == condition else known.get(c))
+        def shared(literal: Expression) -> bool | None:
+            """The answer of another condition, if only one leaves both answers of this condition possible."""
+            for holds in (True, False):
+                following = consequences(literal, holds=holds)
+                if any(answer.get(each, value) != value for each, value in following.items() for answer in answers):
+                    return not holds
+            return None
 
-        yield side(True), side(False)
+        def side(answer: Mapping[Expression, bool]) -> Term:
+            following = {**known, **answer}
+            return specialised(term, lambda c: following[c] if c in following else shared(c))
+
+        yield side(answers[0]), side(answers[1])
 
     # -- blocks that processes enter in turn
 
@@ -789,6 +801,18 @@ def difference_calls(difference: tuple[ParallelCall, tuple[ParallelCall, ...]]) 
     return (difference[0], *difference[1])
 
 
+def _following(condition: Expression, truth: bool) -> dict[Expression, bool]:
+    """What holds in a job of several processes if a condition has an answer."""
+    small, holds = normal(simplified(condition, _in_any_job), True)
+    return {**consequences(small, holds=truth == holds), condition: truth}
+
+
+def _in_any_job(literal: Expression) -> bool | None:
+    """The answer of a condition that is the same on all processes of all jobs of several."""
+    answers = {decided_in(literal, world) for world in WORLDS if world[1] > 1}
+    return answers.pop() if len(answers) == 1 else None
+
+
 def first_difference(
     one: Term, other: Term, tries: int, rounds: Sequence[ParallelCall] = ()
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
@@ -813,7 +837,8 @@ def first_difference(
         if isinstance(a, Choice) or isinstance(b, Choice):
             return _expand(left[position:], right[position:], tries, rounds)
         if isinstance(a, Star) and isinstance(b, Star):
-            found = first_difference(a.body, b.body, tries - 1, rounds=calls_in(a.body) or calls_in(b.body))
+            inside = calls_in(a.body) or calls_in(b.body)
+            found = first_difference(a.body, b.body, tries - 1, inside)
             if found is not None:
                 return found
             position += 1
@@ -843,19 +868,19 @@ def _fewer(rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[Parallel
 
 
 def _expand(
-    left: list[Term], right: list[Term], tries: int, rounds: Sequence[ParallelCall]
+    left: list[Term],
+    right: list[Term],
+    tries: int,
+    rounds: Sequence[ParallelCall],
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The difference in some case of the first choice."""
-    mine = left[0] if isinstance(left[0], Choice) else None
-    yours = right[0] if isinstance(right[0], Choice) else None
-    first = mine or yours
-    assert first is not None
+    first = left[0] if isinstance(left[0], Choice) else right[0]
+    assert isinstance(first, Choice)
     if first.condition is not None:
         for truth in (True, False):
             decide = _assuming(first.condition, truth)
-            found = first_difference(
-                specialised(series(*left), decide), specialised(series(*right), decide), tries - 1, rounds
-            )
+            mine, yours = specialised(series(*left), decide), specialised(series(*right), decide)
+            found = first_difference(mine, yours, tries - 1, rounds)
             if found is not None:
                 return found
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from spmdlint.heuristics.spreading import starts, starts_processes
 from spmdlint.program import summary as s
 from spmdlint.program.link import Project
+from spmdlint.program.testfiles import is_named_as_test
 
 _SIGNS = frozenset(
     "process_index process_count host_id host_count multihost_utils process_allgather sync_global_devices "
@@ -116,7 +117,7 @@ class MultiProcess:
 
     def tests_one_process(self, path: Path) -> bool:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
-        if self.always or not (path.stem.startswith("test_") or path.stem.endswith("_test")):
+        if self.always or not is_named_as_test(path):
             return False
         return {getattr(sign, "name", None) for sign in self._signs(path)} <= _OF_ARRAYS
 

@@ -55,25 +55,26 @@ class Known(Struct, frozen=True):
     devices, so that other arrays are local. ``keeps``: the transformed function's result has the structure of the
     function's result. ``refs``: its function is a kernel, which is passed references: its parameters and results are
     not those of the call. ``parallel``: every process must make the call; ``compiled``: a call that a jit traces
-    becomes part of its program. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a
-    source only without arguments, ``at_most`` with that many, and unless the program calls ``seeded_by``. ``gathers``:
-    it gives all processes the values of each. ``given_to``: an object with a method that is passed one is of that
-    class. ``callback``: the parameter that is a function which runs at an unknown time; the values that it stores are
-    the source. ``needs``: for a method, a module that a file has to import for it to count. ``listing`` and
-    ``completion``: its results are in the order of a directory listing, or in the order of completion. ``shuffles``: it
-    shuffles its result, differently on every process, unless one of these parameters says otherwise, or was passed an
-    object that was made with a ``seed_of``; with ``asked``, only if that parameter is true. ``gives_strings``: it
-    returns a list of strings. ``stacks``: it puts a sequence into an array, element by element. ``composes``: it
-    composes its arguments to a program, in their order. ``gives_global``: it returns an array over the devices of a
-    sharding, and ``local`` is the parameter that is this process's own part of it. ``per_device``: it returns arrays
-    with one row per local device. ``batches``: the parameter that is the number of rows in a batch, of which the last
-    one may be short. ``raised``: for an exception, the outside cause that raises it; ``reads``: it reads a file, which
-    can fail. ``ends``: it ends the process, at once or soon. ``seed`` and ``label``: the parameters that are a seed,
-    and a name by which processes match calls. ``deal_seed``: for a function that shuffles all records and then returns
-    the part of one process, the parameter that is the seed; ``dealt``: the parameter that says which part, without
-    which it does not split the records. ``runs``: for *apply*, its function runs unchanged, on each leaf or element,
-    and is not traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``:
-    the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
+    becomes part of its program. ``attribute`` marks a source that is a value, not a function. ``may_be_zero``: it
+    decides a condition by itself, as its value may be zero or empty. ``unseeded``: it is a source only without
+    arguments, ``at_most`` with that many, and unless the program calls ``seeded_by``. ``gathers``: it gives all
+    processes the values of each. ``given_to``: an object with a method that is passed one is of that class.
+    ``callback``: the parameter that is a function which runs at an unknown time; the values that it stores are the
+    source. ``needs``: for a method, a module that a file has to import for it to count. ``listing`` and ``completion``:
+    its results are in the order of a directory listing, or in the order of completion. ``shuffles``: it shuffles its
+    result, differently on every process, unless one of these parameters says otherwise, or was passed an object that
+    was made with a ``seed_of``; with ``asked``, only if that parameter is true. ``gives_strings``: it returns a list of
+    strings. ``stacks``: it puts a sequence into an array, element by element. ``composes``: it composes its arguments
+    to a program, in their order. ``gives_global``: it returns an array over the devices of a sharding, and ``local`` is
+    the parameter that is this process's own part of it. ``per_device``: it returns arrays with one row per local
+    device. ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
+    ``raised``: for an exception, the outside cause that raises it; ``reads``: it reads a file, which can fail.
+    ``ends``: it ends the process, at once or soon. ``seed`` and ``label``: the parameters that are a seed, and a name
+    by which processes match calls. ``deal_seed``: for a function that shuffles all records and then returns the part of
+    one process, the parameter that is the seed; ``dealt``: the parameter that says which part, without which it does
+    not split the records. ``runs``: for *apply*, its function runs unchanged, on each leaf or element, and is not
+    traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``: the
+    parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
     property of the machine that no longer decides anything once it is capped. ``among``: the parameter that names the
     processes which take part; without it, all do. ``formerly``: the names that its parameters have in older versions of
     the library, by their present names. ``parts``: it returns all parts of some data, or what describes them, which may
@@ -155,6 +156,7 @@ class Known(Struct, frozen=True):
     reads: bool = False
     ends: bool = False
     unseeded: bool = False
+    may_be_zero: bool = False
     at_most: int | None = None
     seeded_by: str = ""
     given_to: str = ""

@@ -26,6 +26,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     same: int | None = None
     elements: tuple[int, ...] | Literal["all"] = ()
     element: int | None = None
+    default: int | None = None
     makes: Literal["list", "set", "dict"] | None = None
     stores: int | None = None
     stores_all: int | None = None

@@ -51,7 +51,7 @@ class Notebooks:
         home = finding.place.path
         message = self.words(finding.message, home)
         if named and is_notebook(home) and home in self._sources:
-            at = self._at(finding.place.path, finding.place.start.row)
+            at = self.at(finding.place.path, finding.place.start.row)
             message = f"Cell {at.number}, line {at.row}: {message}"
         return replace(
             finding,
@@ -73,8 +73,8 @@ class Notebooks:
         """The place in the rows of its cell."""
         if place.path not in self._sources:
             return place  # it could not be read, and has no cells
-        start = self._at(place.path, place.start.row)
-        end = max(self._at(place.path, place.end.row).row, start.row)
+        start = self.at(place.path, place.start.row)
+        end = max(self.at(place.path, place.end.row).row, start.row)
         path = place.path.with_name(f"{place.path.name}:cell {start.number}")
         if path not in self.added:
             cells = dict(self._cells_of(place.path).sources())
@@ -86,8 +86,8 @@ class Notebooks:
         data = self._data(place.path)
         if data is None:
             return Place(place.path, Location(1, 1), Location(1, 2))
-        start = file_row(data, self._at(place.path, place.start.row))
-        end = file_row(data, self._at(place.path, place.end.row))
+        start = file_row(data, self.at(place.path, place.start.row))
+        end = file_row(data, self.at(place.path, place.end.row))
         rows = self.added[place.path].lines()
         return Place(place.path, Location(start, 1), Location(end, len(rows[end - 1]) + 1))
 
@@ -100,7 +100,7 @@ class Notebooks:
         return replace(fix, edits=tuple(self._edit(edit, path) for edit in fix.edits))
 
     def _edit(self, edit: Edit, path: Path) -> Edit:
-        start, end = (Location(self._at(path, each.row).row, each.column) for each in (edit.start, edit.end))
+        start, end = (Location(self.at(path, each.row).row, each.column) for each in (edit.start, edit.end))
         return Edit(start, end, edit.content)
 
     def _moved(self, place: Place, move: Callable[[Place], Place]) -> Place:
@@ -111,10 +111,11 @@ class Notebooks:
         path = home if found["name"] is None else named[0] if len(named) == 1 else None
         if path is None or not is_notebook(path):
             return found[0]
-        at = self._at(path, int(found["row"]))
+        at = self.at(path, int(found["row"]))
         return f"line {at.row} of cell {at.number}" + (f" of {found['name']}" if found["name"] else "")
 
-    def _at(self, path: Path, row: int) -> Cell:
+    def at(self, path: Path, row: int) -> Cell:
+        """The cell that a row of a notebook's module belongs to."""
         return self._cells_of(path).at(row)
 
     def _cells_of(self, path: Path) -> Cells:

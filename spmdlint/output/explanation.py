@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from spmdlint.analysis.divergence.terms import NOT_KNOWN
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Callee, CallNote, Explanation, Guard, Part, Variation
 from spmdlint.analysis.program import Program
@@ -109,12 +110,22 @@ class Writer:
             return "above is why nothing is reported at the conditions."
         calls = [call for part in explained.parts for call in part.calls]
         parallel = _listed([self._code(call.site) for call in calls if call.effect])
-        if any(guard.variation.facets for guard in guards):
+        varied = {facet for guard in guards for facet, _ in guard.variation.facets}
+        if varied:
             decided = "what decides whether or how often it runs differs between processes"
+            if varied == {"order"}:
+                decided = "the order of the loop around it differs between processes"
             if parallel:
-                return f"{decided}, but it is not proven that this changes how often {parallel} is called."
+                what = "in which order" if varied == {"order"} else "how often"
+                return f"{decided}, but it is not proven that this changes {what} {parallel} is called."
             return f"{decided}, but no call on it is known to be parallel."
-        if any(condition.variation.facets for condition in conditions):
+        told = {facet for condition in conditions for facet, _ in condition.variation.facets}
+        if told == {"order"}:
+            return (
+                "the order in which it runs other lines differs between processes, and no parallel call is known to "
+                "depend on that; explain these lines."
+            )
+        if told:
             return "it decides about other lines, and differs between processes; explain those that it decides about."
         return self._why_unvaried(explained, calls, parallel)
 
@@ -178,11 +189,11 @@ class Writer:
         for facet, reason in call.result.facets:
             yield f"    what it returns: its {facet} varies ({reason.kind})"
         yield f"    extent: {call.extent}"
-        if call.term not in ("-", "?"):
+        if call.term not in ("-", NOT_KNOWN):
             yield f"    does: {call.term}"
         for parallel in call.effect[:MAX_SHOWN]:
             way = " through ".join(self._at(site).strip() for site in reversed(parallel.path))
-            yield f"    makes {parallel.name} ({parallel.strength}), {way}"
+            yield f"    makes {self.program.call_name(parallel)} ({parallel.strength}), {way}"
         if call.stopped:
             names = _listed([self._code(site) for site in call.stopped])
             yield f"    takes {names}, different between processes; what it returns counts as uniform all the same"

@@ -1,10 +1,10 @@
-"""Each finding with its source, for a person at a terminal."""
+"""Each finding with its source, for a person at a terminal; those that have one cause together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.diagnostics import Diagnostic, Place, Severity, fixable
+from spmdlint.diagnostics import Diagnostic, Place, Severity, by_cause, fixable
 from spmdlint.output.colors import PLAIN, Palette, palette
 from spmdlint.output.report import Report, one_line, summary
 from spmdlint.output.snippet import snippet
@@ -15,24 +15,37 @@ _CONTEXT = 1
 def render(report: Report) -> Iterator[str]:
     """Write the findings."""
     colors = palette() if report.color else PLAIN
-    for finding in report.diagnostics:
+    for finding, *others in by_cause(report.diagnostics):
         yield from _finding(finding, report, colors)
+        for other in others:
+            yield from _other(other, report, colors)
         yield "\n"
     yield f"{colors.bold}{summary(report)}{colors.reset}\n"
 
 
+def _other(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[str]:
+    """A finding that has the cause of the one before it: what leads to it has been shown there."""
+    mark = _mark(finding.severity, colors)
+    yield f"{colors.note}also, for the same cause{colors.reset}: {_head(finding, report, colors, mark)}\n"
+    yield from _source(finding.place, report, colors, mark, 0)
+
+
 def _finding(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[str]:
     mark = _mark(finding.severity, colors)
-    head = f"{mark}{finding.code}{colors.reset} {colors.bold}{finding.name}{colors.reset}"
-    if fixable(finding, unsafe=report.unsafe_fixes):
-        head += f" [{colors.help}*{colors.reset}]"
-    yield f"{head}: {one_line(finding.message)}\n"
+    yield f"{_head(finding, report, colors, mark)}\n"
     yield from _source(finding.place, report, colors, mark, _CONTEXT)
     for related in finding.related:
         yield f"{colors.note}note{colors.reset}: {one_line(related.message)}\n"
         yield from _source(related.place, report, colors, colors.note, 0)
     if finding.help:
         yield f"{colors.help}help{colors.reset}: {one_line(finding.help)}\n"
+
+
+def _head(finding: Diagnostic, report: Report, colors: Palette, mark: str) -> str:
+    head = f"{mark}{finding.code}{colors.reset} {colors.bold}{finding.name}{colors.reset}"
+    if fixable(finding, unsafe=report.unsafe_fixes):
+        head += f" [{colors.help}*{colors.reset}]"
+    return f"{head}: {one_line(finding.message)}"
 
 
 def _source(place: Place, report: Report, colors: Palette, mark: str, context: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from spmdlint.diagnostics import Diagnostic, Severity, fixable
+from spmdlint.diagnostics import Diagnostic, Severity, by_cause, fixable
 from spmdlint.files.read import Source, is_notebook
 
 _OF_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)")
@@ -85,7 +85,10 @@ def summary(report: Report) -> str:
         return f"All checks passed!{f' ({known}.)' if known else ''}"
     total = count + report.fixed
     counts = f" ({report.fixed} fixed, {count} remaining)" if report.fixed else ""
-    found = f"Found {total} problem{'' if total == 1 else 's'}{counts}{f', and {known}' if known else ''}"
+    causes = len(by_cause(report.diagnostics))
+    with_causes = f" with {'one cause' if causes == 1 else f'{causes} causes'}" if causes < count else ""
+    problems = f"{total} problem{'' if total == 1 else 's'}"
+    found = f"Found {problems}{counts}{with_causes}{f', and {known}' if known else ''}"
     last = f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
     return f"{last}{_hint(report)}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -175,23 +175,29 @@ class Project(Struct, dict=True):
                     found.setdefault(function.name, []).append(self.ref(path, function.index))
         return found
 
-    @cached_property
+    @property
     def fields_set_from_outside(self) -> frozenset[str]:
         """The names of attributes that are set on any object other than a method's receiver."""
-        found: set[str] = set()
-        for module in self.modules.values():
-            for function in module.summary.functions:
-                receiver = function.formals[0].name if function.formals else None
-                for operation in function.operations:
-                    if type(operation) not in _SETTING:  # most are others
-                        continue
-                    if isinstance(operation, Call):
-                        found |= _set_by_name(function, operation)
-                    elif isinstance(operation, StoreAttribute):
-                        base = function.operations[operation.base]
-                        if not isinstance(base, Load) or base.name != receiver:
-                            found.add(operation.name)
-        return frozenset(found)
+        return frozenset(self.attributes_set)
+
+    @cached_property
+    def attributes_set(self) -> dict[str, list[tuple[FunctionRef, int]]]:
+        """The objects, other than a method's receiver, on which an attribute is set; by the attribute's name."""
+        found: dict[str, list[tuple[FunctionRef, int]]] = {}
+        for ref in self.functions():
+            function = self.function(ref)
+            receiver = self._receiver(ref)
+            for operation in function.operations:
+                if type(operation) not in _SETTING:  # most are others
+                    continue
+                if isinstance(operation, Call):
+                    for name, number in _set_by_name(function, operation):
+                        found.setdefault(name, []).append((ref, number))
+                elif isinstance(operation, StoreAttribute):
+                    base = function.operations[operation.base]
+                    if not isinstance(base, Load) or base.name != receiver:
+                        found.setdefault(operation.name, []).append((ref, operation.base))
+        return found
 
     @cached_property
     def fields_of_others(self) -> dict[str, list[tuple[FunctionRef, int]]]:
@@ -199,13 +205,18 @@ class Project(Struct, dict=True):
         found: dict[str, list[tuple[FunctionRef, int]]] = {}
         for ref in self.functions():
             function = self.function(ref)
-            receiver = function.formals[0].name if function.formals and self.enclosing_class(ref) is not None else None
+            receiver = self._receiver(ref)
             for number, operation in enumerate(function.operations):
                 if type(operation) is StoreAttribute:
                     base = function.operations[operation.base]
-                    if receiver is None or not isinstance(base, Load) or base.name != receiver:
+                    if not isinstance(base, Load) or base.name != receiver:
                         found.setdefault(operation.name, []).append((ref, number))
         return found
+
+    def _receiver(self, ref: FunctionRef) -> str | None:
+        """The name of a method's first parameter; None for other functions."""
+        formals = self.function(ref).formals
+        return formals[0].name if formals and self.enclosing_class(ref) is not None else None
 
     def enclosing_class(self, ref: FunctionRef) -> FunctionRef | None:
         """The class in whose body a function is defined, if any."""
@@ -218,14 +229,13 @@ class Project(Struct, dict=True):
 _SETTING = frozenset((Call, StoreAttribute))
 
 
-def _set_by_name(function: Function, call: Call) -> set[str]:
-    """The attribute that `setattr` with a literal name sets."""
+def _set_by_name(function: Function, call: Call) -> Iterator[tuple[str, int]]:
+    """The attribute that `setattr` with a literal name sets, and the object."""
     callee = function.operations[call.function]
     if isinstance(callee, Load) and callee.name == "setattr" and len(call.arguments) == 3:
         name = function.operations[call.arguments[1].value]
         if isinstance(name, Const) and isinstance(name.value, str):
-            return {name.value}
-    return set()
+            yield name.value, call.arguments[0].value
 
 
 def link(

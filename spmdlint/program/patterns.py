@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from spmdlint.program.expressions import Expressions
 from spmdlint.program.layout import Span
-from spmdlint.program.summary import Compare, Const, Display, Unary, ValueId
+from spmdlint.program.summary import Captured, Compare, Const, Display, Item, Unary, ValueId
 
+Place: TypeAlias = tuple[tuple[int, int, bool], ...]
+"""The way to a part of a subject: index, number of parts and whether it is the starred one, from the outside in."""
+Bound: TypeAlias = tuple[str, Span, Place | None]
 _STAR = re.compile(r"\*")
 _REST = re.compile(r"\*\*")
+
+
+def _parts(pattern: ast.MatchSequence, place: Place | None) -> Iterator[tuple[ast.pattern, Place | None]]:
+    """The parts of a sequence pattern, and where they look."""
+    total = len(pattern.patterns)
+    star = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), total)
+    for position, part in enumerate(pattern.patterns):
+        step = (position if position <= star else position - total, total, position == star)
+        yield part, None if place is None else (*place, step)
 
 
 class Patterns(Expressions):
@@ -34,12 +47,17 @@ class Patterns(Expressions):
                 return self.b.emit(Compare(("in",), (subject, among)), span)
         return None
 
-    def pattern(self, pattern: ast.pattern, values: list[ValueId], names: list[tuple[str, Span]]) -> bool:
-        """Collect the values that a pattern compares with, and the names it binds; True if it is irrefutable."""
+    def pattern(
+        self, pattern: ast.pattern, values: list[ValueId], names: list[Bound], place: Place | None = ()
+    ) -> bool:
+        """Collect the values that a pattern compares with, and the names it binds; True if it is irrefutable.
+
+        ``place`` is where in the subject the pattern looks; None if that is not known.
+        """
         if isinstance(pattern, ast.MatchAs):
             if pattern.name is not None:
-                names.append((pattern.name, self._at_end(pattern, pattern.name)))
-            return pattern.pattern is None or self.pattern(pattern.pattern, values, names)
+                names.append((pattern.name, self._at_end(pattern, pattern.name), place))
+            return pattern.pattern is None or self.pattern(pattern.pattern, values, names, place)
         inner: Sequence[ast.pattern] = ()
         if isinstance(pattern, ast.MatchValue):
             values.append(self.value(pattern.value))
@@ -51,17 +69,26 @@ class Patterns(Expressions):
         elif isinstance(pattern, ast.MatchMapping):
             for key, part in zip(pattern.keys, pattern.patterns, strict=True):
                 values.append(self.value(key))
-                self.pattern(part, values, names)
+                self.pattern(part, values, names, None)
             if pattern.rest is not None:
-                names.append((pattern.rest, self._rest(pattern, pattern.rest)))
+                names.append((pattern.rest, self._rest(pattern, pattern.rest), None))
         elif isinstance(pattern, ast.MatchStar):
             if pattern.name is not None:
-                names.append((pattern.name, self.behind(_STAR, *self.span(pattern), pattern.name)))
-        elif isinstance(pattern, (ast.MatchOr, ast.MatchSequence)):
+                names.append((pattern.name, self.behind(_STAR, *self.span(pattern), pattern.name), place))
+        elif isinstance(pattern, ast.MatchOr):
             inner = pattern.patterns
-        for part in inner:
-            self.pattern(part, values, names)
+        parts = _parts(pattern, place) if isinstance(pattern, ast.MatchSequence) else [(part, None) for part in inner]
+        for part, inside in parts:
+            self.pattern(part, values, names, inside)
         return False
+
+    def captured(self, subject: ValueId, place: Place | None, span: Span) -> ValueId:
+        """What a name in a pattern is bound to."""
+        if not place:
+            return self.b.emit(Captured(subject), span)
+        for index, total, star in place:
+            subject = self.b.emit(Item(subject, index, total, star=star), span)
+        return subject
 
     def _at_end(self, node: ast.AST, name: str) -> Span:
         _, end = self.span(node)

@@ -13,14 +13,13 @@ from spmdlint.program.builder import Loop
 from spmdlint.program.endings import ends_process
 from spmdlint.program.expressions import OPERATORS
 from spmdlint.program.layout import Span
-from spmdlint.program.patterns import Patterns
+from spmdlint.program.patterns import Bound, Patterns
 from spmdlint.program.strings import is_one
 from spmdlint.program.summary import (
     FAILURE,
     Argument,
     Binary,
     Call,
-    Captured,
     Caught,
     Const,
     Declare,
@@ -325,7 +324,7 @@ class Statements(Patterns):
         after = self.b.block()
         for case in node.cases:
             values: list[ValueId] = []
-            names: list[tuple[str, Span]] = []
+            names: list[Bound] = []
             fits = self.compared(subject, case.pattern)
             irrefutable = fits is None and self.pattern(case.pattern, values, names)
             if fits is None:
@@ -337,8 +336,8 @@ class Statements(Patterns):
             else:
                 yes, no = self.b.test(fits)
                 self.b.begin(yes, reachable=reachable)
-            for name, span in names:
-                self.b.store(name, subject if is_whole else self.b.emit(Captured(subject), span), span)
+            for name, span, place in names:
+                self.b.store(name, subject if is_whole else self.captured(subject, place, span), span)
             if case.guard is not None:
                 inner, refused = self.b.test(self.value(case.guard))
                 if reachable:

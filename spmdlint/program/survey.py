@@ -228,7 +228,7 @@ class Surveyor:
                     if isinstance(outcome, Unreadable):
                         facts.unreadable = Trouble(outcome.row, outcome.column, outcome.message)
                     elif is_notebook(path):
-                        facts.cells = list(_broken_cells(outcome.text))
+                        facts.cells = list(broken_cells(outcome.text))
                 self._changed |= facts.status != now
                 facts.status = now
             texts.add(path, readable=facts.unreadable is None)
@@ -304,15 +304,20 @@ class Surveyor:
         return found
 
 
-def _broken_cells(text: str) -> Iterator[Trouble]:
-    """Why cells of a notebook do not parse."""
+def broken_cells(text: str) -> Iterator[Trouble]:
+    """Why cells of a notebook do not parse, told by rows of its module."""
     from spmdlint.files.notebooks import Cells
     from spmdlint.program.workers import outcome_of
 
     for above, code in Cells(text).unparsed():
         outcome = outcome_of(code)
         if isinstance(outcome, Trouble):
-            yield Trouble(above + outcome.row, outcome.column, outcome.message, part="cell")
+            yield Trouble(above + outcome.row, outcome.column, _moved_down(outcome.message, above), part="cell")
+
+
+def _moved_down(message: str, rows: int) -> str:
+    """A message of Python's parser about a text that has rows above it; of some brackets it says on which line."""
+    return re.sub(r"\bon line (\d+)", lambda found: f"on line {rows + int(found[1])}", message)
 
 
 def _learned(written: Written) -> Lowered:

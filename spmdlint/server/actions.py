@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from lsprotocol import types
 
-from spmdlint.diagnostics import Diagnostic, Edit, fixable
+from spmdlint.diagnostics import Diagnostic, fixable
 from spmdlint.files.suppressing import suppress
 from spmdlint.files.write import line_end
 from spmdlint.fixes.apply import apply
-from spmdlint.fixes.rounds import exact
 from spmdlint.rule import about_comments
-from spmdlint.server.documents import OpenDocument
-from spmdlint.server.moves import Moves
+from spmdlint.server.documents import OpenDocument, Text
 from spmdlint.server.translation import Translator
 
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.spmdlint"
@@ -40,13 +38,14 @@ class Actions:
                 yield from self._fix(finding)
                 yield from self._ignore(finding)
 
-    def fix_all(self) -> Iterator[types.CodeAction]:
-        """Apply all safe fixes, as ``check --fix`` does in one round."""
-        fixes = [each.fix for each in self._findings if each.fix is not None and fixable(each, unsafe=False)]
-        applied = apply(self._document.text, fixes)
-        if applied.count and exact(applied.text):
-            edits = Moves(self._document.text, applied.text).edits()
-            yield types.CodeAction(title="Apply all safe fixes of spmdlint", kind=FIX_ALL, edit=self._edit(edits))
+    def fix_all(self, text: Text) -> Iterator[types.CodeAction]:
+        """Apply all safe fixes in a text of the editor, as ``check --fix`` does in one round."""
+        here = [each for each in self._findings if self._document.text_at(each.place.start.row) == text]
+        fixes = [each.fix for each in here if each.fix is not None and fixable(each, unsafe=False)]
+        applied = apply(self._document.typed, fixes)
+        if applied.count and self._document.parses(applied.text):
+            edit = self._edit(applied.text)
+            yield types.CodeAction(title="Apply all safe fixes of spmdlint", kind=FIX_ALL, edit=edit)
 
     def _fix(self, finding: Diagnostic) -> Iterator[types.CodeAction]:
         if finding.fix is not None:
@@ -57,11 +56,11 @@ class Actions:
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[self._translator.diagnostic(finding)],
                 is_preferred=safe,
-                edit=self._edit(finding.fix.edits),
+                edit=self._edit(apply(self._document.typed, [finding.fix]).text),
             )
 
     def _ignore(self, finding: Diagnostic) -> Iterator[types.CodeAction]:
-        if finding.code in about_comments():
+        if finding.code in about_comments() or not self._document.parses_at(finding.place.start.row):
             return
         text = self._document.text
         try:
@@ -73,14 +72,21 @@ class Actions:
                 title=f"Ignore {finding.code} here, and say why in the comment",
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[self._translator.diagnostic(finding)],
-                edit=self._edit(Moves(text, suppressed.text).edits()),
+                edit=self._edit(suppressed.text),
             )
 
-    def _edit(self, edits: Iterator[Edit] | tuple[Edit, ...]) -> types.WorkspaceEdit:
-        document = self._document
-        translated = self._translator.edits(document.path, edits)
+    def _edit(self, typed: str) -> types.WorkspaceEdit:
+        """What turns the document into a changed one."""
+        changed = self._document.edits(typed)
+        edits = [(text, self._translator.edits(text, parts)) for text, parts in changed]
         if not self._versioned:
-            return types.WorkspaceEdit(changes={document.uri: translated})
-        named = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
-        edit = types.TextDocumentEdit(text_document=named, edits=[*translated])
-        return types.WorkspaceEdit(document_changes=[edit])
+            return types.WorkspaceEdit(changes={text.uri: parts for text, parts in edits})
+        return types.WorkspaceEdit(
+            document_changes=[
+                types.TextDocumentEdit(
+                    text_document=types.OptionalVersionedTextDocumentIdentifier(uri=text.uri, version=text.version),
+                    edits=[*parts],
+                )
+                for text, parts in edits
+            ]
+        )

@@ -7,8 +7,7 @@ the worker of that project for everything else.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -20,8 +19,10 @@ from spmdlint._version import __version__
 from spmdlint.config import OWN_FILE, SHARED_FILE
 from spmdlint.diagnostics import Diagnostic, in_order
 from spmdlint.errors import UsageError
+from spmdlint.files.read import NOTEBOOK, Source, is_notebook, read
 from spmdlint.files.root import absolute, configure
-from spmdlint.server.documents import OpenDocument
+from spmdlint.server.documents import OpenDocument, sound
+from spmdlint.server.notebooks import SELECTED, OpenNotebook, open_cell
 from spmdlint.server.projects import PAUSE, Project
 from spmdlint.server.translation import Translator
 
@@ -33,11 +34,17 @@ class Server(LanguageServer):
 
     def __init__(self) -> None:
         # A whole text at each change is what no disagreement about the ends of lines can spoil.
-        super().__init__("spmdlint", __version__, types.TextDocumentSyncKind.Full)
+        super().__init__(
+            "spmdlint",
+            __version__,
+            types.TextDocumentSyncKind.Full,
+            types.NotebookDocumentSyncOptions([SELECTED], save=True),
+        )
         self.projects: dict[Path, Project] = {}
         self.left = False
         """Whether the editor has said that it leaves."""
-        self._shown: dict[Project, set[Path]] = {}
+        self._shown: dict[Project, dict[Path, set[str]]] = {}
+        """The texts in which findings are shown, by file."""
         self._said: dict[Project, str] = {}
         self._noted: set[str] = set()
         self._progress: dict[Project, _Progress] = {}
@@ -51,40 +58,47 @@ class Server(LanguageServer):
     # -- documents
 
     def document(self, uri: str) -> tuple[Project, OpenDocument] | None:
-        """An open Python file, and its project."""
+        """An open Python file or notebook, by its name or that of a cell, and its project."""
         path = _path(uri)
         for project in self.projects.values():
             if path in project.documents:
                 return project, project.documents[path]
+            for document in project.documents.values():
+                if any(text.uri == uri for text in document.texts):
+                    return project, document
         return None
 
     def open(self, item: types.TextDocumentItem) -> None:
         """Take a document."""
         path = _path(item.uri)
-        if path is None:
-            return
-        document = OpenDocument(path, item.uri, _sound(item.text), item.version)
-        self._put(document)
+        if path is not None and not is_notebook(path):
+            self._put(OpenDocument(path, item.uri, sound(item.text), item.version))
+
+    def open_notebook(self, notebook: types.NotebookDocument, texts: Sequence[types.TextDocumentItem]) -> None:
+        """Take a notebook."""
+        path = _path(notebook.uri)
+        if path is not None:
+            by_uri = {text.uri: text for text in texts}
+            cells = [open_cell(cell, by_uri.get(cell.document)) for cell in notebook.cells]
+            self._put(OpenNotebook(path, notebook.uri, cells, notebook.version))
 
     def _put(self, document: OpenDocument) -> None:
         root, is_project = _root(document.path)
         project = self.projects.get(root) or self._begin(root)
         project.documents[document.path] = document
         # In a folder that is no project, findings are asked for in the open files only.
-        if is_project and project.examined and _on_disk(document.path) == document.text:
+        if is_project and project.examined and read(document.path) == Source(document.path, document.text):
             self.show(project)
         else:
             project.changed()
 
     def _begin(self, root: Path) -> Project:
         project = self.projects[root] = Project(root, self)
-        mine = self._shown[project] = set()
+        mine = self._shown[project] = {}
         for other, shown in self._shown.items():
             if other is not project:
                 # Of a project inside of another, the files are its own from now on.
-                taken = {path for path in shown if self._shows(project, path)}
-                shown -= taken
-                mine |= taken
+                mine |= {path: shown.pop(path) for path in list(shown) if self._shows(project, path)}
         return project
 
     def _shows(self, project: Project, path: Path) -> bool:
@@ -95,11 +109,23 @@ class Server(LanguageServer):
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Take the new text of a document, and show the findings where their code is now."""
         found = self.document(params.text_document.uri)
-        if found is not None:
+        if found is not None and not isinstance(found[1], OpenNotebook):
             project, document = found
             text = self.workspace.get_text_document(params.text_document.uri).source
-            document.change(_sound(text), params.text_document.version)
+            document.change(sound(text), params.text_document.version)
             self.show(project, only=document.path)
+            project.changed(PAUSE)
+
+    def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Take new cells of a notebook and new texts of its cells; outputs and metadata change nothing."""
+        found = self.document(params.notebook_document.uri)
+        cells = params.change.cells
+        if found is None or cells is None or (cells.structure is None and not cells.text_content):
+            return
+        project, notebook = found
+        if isinstance(notebook, OpenNotebook):
+            notebook.take(cells, params.notebook_document.version, self.workspace.position_codec)
+            self.show(project, only=notebook.path)
             project.changed(PAUSE)
 
     def saved(self, uri: str) -> None:
@@ -115,7 +141,7 @@ class Server(LanguageServer):
     def forget(self, uri: str) -> None:
         """Drop a document: what is on disk counts again. Without open documents, a project is dropped too."""
         found = self.document(uri)
-        if found is not None:
+        if found is not None and not (isinstance(found[1], OpenNotebook) and found[1].uri != uri):
             project, document = found
             del project.documents[document.path]
             self._drop_or_look(project)
@@ -127,8 +153,8 @@ class Server(LanguageServer):
         project.close()
         del self.projects[project.root]
         self._said.pop(project, None)
-        for path in self._shown.pop(project):
-            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=path.as_uri(), diagnostics=[]))
+        for uris in self._shown.pop(project).values():
+            self._clear(uris)
         for other in self.projects.values():
             if other.root in project.root.parents:
                 self.show(other)
@@ -146,7 +172,7 @@ class Server(LanguageServer):
 
     def look_again(self, paths: list[Path] | None = None) -> None:
         """Look at the projects that these files are in; at all, if none are named or one is a configuration."""
-        if paths is None or any(path.suffix not in (SUFFIX, ".ipynb") for path in paths):
+        if paths is None or any(path.suffix not in (SUFFIX, NOTEBOOK) for path in paths):
             self.arrange()
             paths = None
         for project in self.projects.values():
@@ -194,15 +220,23 @@ class Server(LanguageServer):
         shown = self._shown[project]
         for path in sorted({*by_path, *shown, *project.documents} if only is None else {only}):
             document = project.documents.get(path)
-            found = by_path.get(path, [])
-            self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(
-                    uri=translator.uri(path),
-                    diagnostics=[translator.diagnostic(finding) for finding in found],
-                    version=None if document is None else document.version,
+            versions = {} if document is None else {text.uri: text.version for text in document.texts}
+            by_uri: dict[str, list[types.Diagnostic]] = {uri: [] for uri in versions}
+            for finding in by_path.get(path, ()):
+                by_uri.setdefault(translator.location(finding.place).uri, []).append(translator.diagnostic(finding))
+            # A notebook that was opened or closed is shown by other texts than before; so is one that lost a cell.
+            self._clear(shown.pop(path, set()) - by_uri.keys())
+            for uri, diagnostics in by_uri.items():
+                self.text_document_publish_diagnostics(
+                    types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics, version=versions.get(uri))
                 )
-            )
-        self._shown[project] = set(by_path) if only is None else shown | set(by_path)
+            if path in by_path:
+                shown[path] = {uri for uri, diagnostics in by_uri.items() if diagnostics}
+
+    def _clear(self, uris: Iterable[str]) -> None:
+        """Show no findings in these texts."""
+        for uri in sorted(uris):
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
     def translator(self, project: Project) -> Translator:
         """What translates the places of a project for this editor."""
@@ -242,9 +276,9 @@ class _Progress:
 
 
 def _path(uri: str) -> Path | None:
-    """The Python file that a document is; None for anything else, such as a cell of a notebook."""
+    """The Python file or notebook that a document is, or is in; None for anything else."""
     name = to_fs_path(uri)
-    return None if name is None or not name.endswith(SUFFIX) else absolute(name)
+    return None if name is None or not name.endswith((SUFFIX, NOTEBOOK)) else absolute(name)
 
 
 def _root(path: Path) -> tuple[Path, bool]:
@@ -258,14 +292,3 @@ def _root(path: Path) -> tuple[Path, bool]:
     except UsageError:
         near = (each for each in path.parents if (each / OWN_FILE).exists() or (each / SHARED_FILE).exists())
         return next(near, path.parent), True
-
-
-def _on_disk(path: Path) -> str | None:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return path.read_bytes().decode("utf-8")
-    return None
-
-
-def _sound(text: str) -> str:
-    """A text without halves of surrogate pairs, which no encoding has."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -13,7 +13,7 @@ from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place, Related
 from spmdlint.plain import diagnostic
 from spmdlint.server.documents import OpenDocument
 from spmdlint.server.moves import Span
-from spmdlint.server.query import AskFindings, AskLine, Document, Findings, Line, Refused, decode, encode
+from spmdlint.server.query import AskFindings, AskLine, CellRow, Document, Findings, Line, Refused, decode, encode
 from spmdlint.worker import Worker, WorkerDiedError
 
 PAUSE = 0.4
@@ -48,6 +48,8 @@ class Project:
         self.documents: dict[Path, OpenDocument] = {}
         self.wide: dict[tuple[Path, int], str] = {}
         """The rows of files on disk in which editors count columns in their own way, by file and number."""
+        self.cells: dict[tuple[Path, int], CellRow] = {}
+        """Where the rows of notebooks are, by file and number."""
         self.notes: tuple[str, ...] = ()
         self._listener = listener
         self._last: list[Diagnostic] | None = None
@@ -103,6 +105,7 @@ class Project:
         self._last = list(map(diagnostic, answer.found))
         self._unparsed = list(map(diagnostic, answer.unparsed))
         self.wide = {(path, row): text for path, row, text in answer.wide}
+        self.cells = {(each.path, each.row): each for each in answer.cells}
         self.notes = tuple(answer.notes)
         self._listener.found(self)
 

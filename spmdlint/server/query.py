@@ -20,6 +20,7 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Place
 from spmdlint.engine import Linked, about_files, check, link
 from spmdlint.errors import UsageError
+from spmdlint.files.notebooks import Cell, Cells
 from spmdlint.files.read import Source, Unreadable, is_notebook, read
 from spmdlint.files.root import configure
 from spmdlint.files.store import usual_folder
@@ -28,7 +29,7 @@ from spmdlint.fixes.rounds import exact
 from spmdlint.known import Known
 from spmdlint.output.cells import Notebooks
 from spmdlint.plain import PlainFinding, plain
-from spmdlint.program.survey import Progress
+from spmdlint.program.survey import Progress, broken_cells
 from spmdlint.program.syntax import python_tree
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.workers import outcome_of
@@ -51,19 +52,30 @@ class Document(Struct, frozen=True, array_like=True):
     saved: bool = False
 
 
+class CellRow(Struct, frozen=True, array_like=True):
+    """A row of a notebook's module: the line of the file that it is on, and where it is in its cell."""
+
+    path: Path
+    row: int
+    line: int
+    cell: Cell
+
+
 class Findings(Struct, array_like=True, tag=True):
     """The findings in a project.
 
     ``broken`` are the documents whose text does not parse. Where there is a last text that did, it was examined in
     place of it, and ``unparsed`` says what is wrong, at places of the text that does not parse. ``wide`` are the rows
     that findings and their explanations point to and that are not plain ASCII, each with its file and number: there,
-    editors count columns in their own way. ``notes`` are sentences for the user's log.
+    editors count columns in their own way. ``cells`` are the rows of notebooks that they point to, for notebooks that
+    are not open. ``notes`` are sentences for the user's log.
     """
 
     found: list[PlainFinding]
     broken: list[Path]
     unparsed: list[PlainFinding]
     wide: list[tuple[Path, int, str]]
+    cells: list[CellRow]
     notes: list[str]
 
 
@@ -106,20 +118,19 @@ class FreshRuns:
         if config.baseline is not None:
             checked = Known(config.baseline, checked, config.root).remaining()
         notebooks = Notebooks(checked.sources)
-        # Editors show a notebook by its cells, which have no place in a file.
+        # Places in notebooks and fixes of them stay those of the module, until it is known how the editor shows them.
         told = [
-            notebooks.told(finding, notebooks.in_file, named=True)
+            replace(notebooks.told(finding, lambda place: place, named=False), fix=finding.fix)
             for finding in checked.diagnostics
-            if not is_notebook(finding.place.path)
         ]
-        sources = {**notebooks.added}
-        shown = {place.path for place in _places(told)} - sources.keys()
-        sources |= {path: checked.sources[path] for path in shown if path in checked.sources}  # others have no text
+        shown = {place.path for place in _places(told)}
+        sources = {path: checked.sources[path] for path in shown if path in checked.sources}  # others have no text
         return Findings(
             [plain(finding) for finding in with_edits(_without_doubtful_fixes(told, sources), sources)],
             typed.broken,
             [plain(finding) for finding in typed.findings(config)],
             list(_wide(told, sources)),
+            list(_cells(told, notebooks, sources)),
             [*checked.notes, *(crash.sentence() for crash in checked.crashes)],
         )
 
@@ -141,21 +152,26 @@ class FreshRuns:
 class _Typed:
     """The texts of the open documents that are not those on disk.
 
-    ``broken`` are those that do not parse; ``troubles`` says why, where another text stands in.
+    ``broken`` are those that do not parse; ``troubles`` says why, where another text stands in. A notebook parses
+    whatever is in its cells; it counts as broken while for some of them another text stands in.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.texts: dict[Path, str] = {}
         self.broken: list[Path] = []
-        self.troubles: dict[Path, Trouble] = {}
+        self.troubles: list[tuple[Path, Trouble]] = []
         for document in documents:
             text = document.text
-            # The second way also knows newer syntax, and what is wrong.
-            outcome = None if python_tree(text) is not None else outcome_of(text)
-            if isinstance(outcome, Trouble):
+            if is_notebook(document.path):
+                troubles = list(_stood_in(document))
+            else:
+                # The second way also knows newer syntax, and what is wrong.
+                outcome = None if python_tree(text) is not None else outcome_of(text)
+                troubles = [outcome] if isinstance(outcome, Trouble) else []
+            if troubles:
                 self.broken.append(document.path)
                 if document.parsed is not None:
-                    self.troubles[document.path] = outcome
+                    self.troubles += [(document.path, trouble) for trouble in troubles]
                     text = document.parsed
             on_disk = read(document.path)
             # The editor shows something even for a file that cannot be decoded.
@@ -165,8 +181,19 @@ class _Typed:
 
     def findings(self, config: Config) -> Iterator[Diagnostic]:
         """What does not parse."""
-        for finding in about_files(config, self.troubles.items()):
-            yield replace(finding, message=self.troubles[finding.place.path].message, help=STOOD_IN)
+        for path, trouble in self.troubles:
+            for finding in about_files(config, [(path, trouble)]):
+                yield replace(finding, message=trouble.message, help=STOOD_IN)
+
+
+def _stood_in(document: Document) -> Iterator[Trouble]:
+    """What is wrong with the cells of a notebook for which another text stands in."""
+    cells, parsed = Cells(document.text), Cells(document.parsed or document.text)
+    never_parsed = {parsed.at(above).number for above, _ in parsed.unparsed()}
+    notebooks = Notebooks({document.path: Source(document.path, document.text)})
+    for trouble in broken_cells(document.text):
+        if cells.at(trouble.row).number not in never_parsed:
+            yield replace(trouble, message=notebooks.words(trouble.message, document.path))
 
 
 def _config(about: Path) -> Config:
@@ -189,6 +216,14 @@ def _wide(findings: Iterable[Diagnostic], sources: dict[Path, Source]) -> Iterat
         if path in sources and not sources[path].text.isascii():
             rows = dict(enumerate(sources[path].lines(), 1))
             yield from ((path, n, rows[n]) for n in sorted(numbers) if n in rows and not rows[n].isascii())
+
+
+def _cells(findings: Iterable[Diagnostic], notebooks: Notebooks, sources: dict[Path, Source]) -> Iterator[CellRow]:
+    """Where the rows of notebooks are in their files."""
+    places = {(place.path, place.start.row): place for place in _places(findings)}
+    for (path, row), place in places.items():
+        if is_notebook(path) and path in sources:
+            yield CellRow(path, row, notebooks.in_file(place).start.row, notebooks.at(path, row))
 
 
 def _without_doubtful_fixes(findings: Iterable[Diagnostic], sources: dict[Path, Source]) -> Iterator[Diagnostic]:

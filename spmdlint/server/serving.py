@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -22,6 +23,8 @@ WATCHED = ("**/*.py", "**/*.ipynb", f"**/{SHARED_FILE}", f"**/{OWN_FILE}", "**/.
 
 def serve() -> bool:
     """Serve one editor, until it leaves; whether it took its leave as the protocol asks."""
+    # Editors send the edits of a cell, whatever a server asks for; pygls would say of each that it is not supported.
+    logging.getLogger("pygls.workspace.text_document").setLevel(logging.CRITICAL)
     server = Server()
     _follow(server)
     _answer(server)
@@ -79,6 +82,22 @@ def _follow(server: Server) -> None:
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         server.forget(params.text_document.uri)
 
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def notebook_opened(params: types.DidOpenNotebookDocumentParams) -> None:
+        server.open_notebook(params.notebook_document, params.cell_text_documents)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def notebook_changed(params: types.DidChangeNotebookDocumentParams) -> None:
+        server.change_notebook(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def notebook_saved(params: types.DidSaveNotebookDocumentParams) -> None:
+        server.saved(params.notebook_document.uri)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def notebook_closed(params: types.DidCloseNotebookDocumentParams) -> None:
+        server.forget(params.notebook_document.uri)
+
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(params: types.DidChangeWatchedFilesParams) -> None:
         named = [to_fs_path(change.uri) for change in params.changes]
@@ -105,11 +124,13 @@ def _answer(server: Server) -> None:
         here = [finding for finding in project.findings() if finding.place.path == document.path]
         offered = Actions(document, here, server.translator(project), versioned=bool(versioned))
         only = params.context.only
+        text = document.text_named(params.text_document.uri)
         answer: list[types.CodeAction] = []
         if only is None or _asks(only, types.CodeActionKind.QuickFix):
-            answer += offered.on_rows(params.range.start.line + 1, params.range.end.line + 1)
+            last = min(params.range.end.line, len(text.rows) - 1)
+            answer += offered.on_rows(text.first + params.range.start.line, text.first + last)
         if only is not None and _asks(only, FIX_ALL):
-            answer += offered.fix_all()
+            answer += offered.fix_all(text)
         return answer
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
@@ -118,7 +139,8 @@ def _answer(server: Server) -> None:
         if found is None:
             return None
         project, document = found
-        text = await project.line(document.path, params.position.line + 1)
+        first = document.text_named(params.text_document.uri).first
+        text = await project.line(document.path, first + params.position.line)
         if not text:
             return None
         formats = get_capability(server.client_capabilities, "text_document.hover.content_format", None) or ()

@@ -14,8 +14,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.report import as_text, from_data
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import as_text, from_data
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.testing.plugin import RESULTS, SHARED
 
 GRACE = 30.0  # extra seconds for the launcher after the job's time-out

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec as P
 from spmdlint import runtime_checks
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import layers, seam
-from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.recording.journal import Journal
 
 NUMBER, PORT, MODE, PLAN = int(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
 GARBAGE = {

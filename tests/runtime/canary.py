@@ -17,13 +17,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
+from spmdlint.runtime_checks.recording.journal import Journal
 
 MODES = ("lockstep", "background")
 # Since JAX 0.8 the old path of pmap is there beside the new one, which is used.
@@ -75,8 +75,9 @@ def moved(mode: str) -> list[str]:
     failures: list[Exception] = []
     guard = Guard(failures.append)
     journal = Journal(Ledger(), None, lambda: None)
-    session: Any = SimpleNamespace(guard=guard, journal=journal, me=0, count=1, background=None)
-    observer = Observer(session)
+    caller: Any = SimpleNamespace(guard=guard, me=0, count=1)
+    own: Any = SimpleNamespace(journal=journal)
+    observer = Observer(caller, own, None)
     calls: dict[str, dict[str, int]] = {}
     interception = install(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
     try:

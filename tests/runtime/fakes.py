@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spmdlint.runtime_checks.cadence import Cadence
-from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.agreement.joining import Joining, Member
+from spmdlint.runtime_checks.background.publishing import Cadence
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.joining import Joining, Member
-from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
+from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.store import Store
 
 
 class FakeClient:
@@ -103,15 +104,15 @@ class Job:
         except Exception as error:
             self.errors[session.me] = error
             state = "raised"
-        if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
-            session.put_quiet()
-            session.exchange.put_state(session.end_state(state, None, None))
+        if session.checks.active and not isinstance(self.errors.get(session.me), DivergenceError):
+            session.own.publish_quiet(session.job.exchange)
+            session.job.exchange.put_state(session.own.end_state(state, None, None))
 
 
 def joining(session: Session, within: float = 60.0, **fields: Any) -> Joining:
     """A process on its way into the checks of its job."""
-    mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.options.mode, **fields})
-    return Joining(session.exchange.store, session.me, session.count, mine, within)
+    mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.job.options.mode, **fields})
+    return Joining(session.job.store, session.me, session.count, mine, within)
 
 
 class AlwaysDue(Cadence):
@@ -140,7 +141,7 @@ class Behind:
             assert background is not None
             background.cadence = AlwaysDue(session.me, count)
             assert joining(session).register()
-            self.listeners.append(Listener(session.exchange, lambda word, session=session: self._woken(session, word)))  # type: ignore[misc]
+            self.listeners.append(Listener(session.job.exchange, functools.partial(self._woken, session)))
         for listener in self.listeners:
             listener.start()
 

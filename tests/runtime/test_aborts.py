@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spmdlint.runtime_checks.lastwords import LastWords
+from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
 from tests.runtime.jobs import ROOT, alone
 
@@ -83,8 +83,12 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
 def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_path: Path) -> None:
     source = EVALUATION.replace("{who}", "0").replace("    os._exit(5)\n", "")
     ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert [status for status, _ in ends] == [3, -6], ends
-    assert "process 1 did not end by itself" in ends[0][1]
+    assert ends[1][0] == -6, ends
+    if ends[0][0] == -6:  # a busy machine: the backend has aborted this process as well, before its program ended
+        assert "process 0 is being ended by SIGABRT" in ends[0][1] or "diverged (sequence)" in ends[0][1], ends
+    else:
+        assert ends[0][0] == 3, ends
+        assert "process 1 did not end by itself" in ends[0][1]
 
 
 AGREEING = (
@@ -164,7 +168,7 @@ def test_the_last_words_of_a_process_do_not_need_the_store(source: str, tmp_path
 
 HOLD = """
 import ctypes, faulthandler, os, signal, sys, threading, time
-from spmdlint.runtime_checks.abort import AbortHold
+from spmdlint.runtime_checks.ending.abort import AbortHold
 """
 
 
@@ -242,7 +246,8 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
     try:
         background = job.sessions[1].background
         assert background is not None
-        words, ended, left = LastWords(job.sessions[1], background), threading.Event(), threading.Event()
+        one, ended, left = job.sessions[1], threading.Event(), threading.Event()
+        words = LastWords(one.job, one.own, one.checks, one.ending, background)
         hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
         words._hold = hold  # type: ignore[assignment]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spmdlint.runtime_checks.agreement.lockstep import MAX_REMARKS
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, tag
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.lockstep import MAX_REMARKS
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.provenance import UNKNOWN, tag
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.session import Session
 from tests.runtime.fakes import Job, call
 
@@ -39,7 +39,7 @@ def test_equal_calls_agree() -> None:
             call(session, "step", ALL, line=step)
 
     assert job.run(body) == {}
-    assert [session.ledger.counts() for session in job.sessions][1:] == [job.sessions[0].ledger.counts()] * 2
+    assert [session.own.ledger.counts() for session in job.sessions][1:] == [job.sessions[0].own.ledger.counts()] * 2
     assert len(job.client.values) < 400, "keys behind the window are dropped"
 
 
@@ -196,8 +196,8 @@ def test_an_unknown_origin_is_no_conflict(unknown: str) -> None:
 
     job = Job(3)
     assert job.run(body) == {}
-    assert [len(session.notes) for session in job.sessions] == [1, 1, 1], "one remark for one place"
-    assert all("on process 1;" in session.notes[0] for session in job.sessions)
+    assert [len(session.checks.notes) for session in job.sessions] == [1, 1, 1], "one remark for one place"
+    assert all("on process 1;" in session.checks.notes[0] for session in job.sessions)
 
 
 def test_remarks_on_unknown_origins_are_few() -> None:
@@ -208,7 +208,7 @@ def test_remarks_on_unknown_origins_are_few() -> None:
 
     job = Job(3)
     assert job.run(body) == {}
-    assert [len(session.notes) for session in job.sessions] == [MAX_REMARKS] * 3
+    assert [len(session.checks.notes) for session in job.sessions] == [MAX_REMARKS] * 3
 
 
 def test_calls_that_do_not_communicate_are_not_compared() -> None:
@@ -219,7 +219,7 @@ def test_calls_that_do_not_communicate_are_not_compared() -> None:
 
     job = Job(3)
     assert job.run(body) == {}
-    assert job.sessions[2].ledger.quiet == {"scale": 2}
+    assert job.sessions[2].own.ledger.quiet == {"scale": 2}
 
 
 def test_report_policy_goes_on_without_checks() -> None:
@@ -229,7 +229,7 @@ def test_report_policy_goes_on_without_checks() -> None:
 
     job = Job(3, Options(on_divergence="report", late_after=60))
     assert job.run(body) == {}
-    assert all(session.ending.verdict is not None and not session.active for session in job.sessions)
+    assert all(session.ending.verdict is not None and not session.checks.active for session in job.sessions)
 
 
 def alone(session: Session, function: str, line: int, **fields: Any) -> None:
@@ -334,9 +334,11 @@ def test_who_raises_after_it_is_told_of() -> None:
             both(session)
             return
         alone(session, "norm", 7)
-        session.put_quiet()
-        session.exchange.put_state(session.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError"))
-        session.active = False  # it has ended
+        session.own.publish_quiet(session.job.exchange)
+        session.job.exchange.put_state(
+            session.own.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError")
+        )
+        session.checks.active = False  # it has ended
 
     report = verdict(Job(2).run(body), {0})
     assert report.kind == "program"
@@ -359,7 +361,7 @@ def test_threads_that_race_are_named() -> None:
     blocked = threading.Event()
 
     def later(session: Session, function: str) -> None:
-        while not session.ledger.group((0, 1)).count:
+        while not session.own.ledger.group((0, 1)).count:
             time.sleep(0.01)
         with contextlib.suppress(DivergenceError):
             both(session, function, 2)
@@ -375,7 +377,7 @@ def test_threads_that_race_are_named() -> None:
         both(session, first, 1)
 
     def tell(session: Session) -> None:
-        while len(session.ledger.group((0, 1)).threads) < 2:
+        while len(session.own.ledger.group((0, 1)).threads) < 2:
             time.sleep(0.01)
         blocked.set()
 

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks import background, closing, samples, watch
-from spmdlint.runtime_checks.closing import Outcome, close
-from spmdlint.runtime_checks.demand import Demand
-from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.background import member as background
+from spmdlint.runtime_checks.background import publishing
+from spmdlint.runtime_checks.ending import closing
+from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.watch import Watcher
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
+from spmdlint.runtime_checks.watching import watcher as watch
+from spmdlint.runtime_checks.watching.demand import Demand
 from tests.runtime.fakes import Behind, FakeClient, joining, program
 
 Start = Callable[..., Behind]
@@ -112,9 +114,9 @@ def test_what_is_unknown_on_one_side_is_no_verdict(start: Start) -> None:
 
 
 def test_sections_are_compared_by_their_first_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "SECTION", 2)
+    monkeypatch.setattr(publishing, "SECTION", 2)
     everyone = tuple(range(5))
-    assert [samples.leads("g", everyone, me) for me in everyone] == [
+    assert [publishing.leads("g", everyone, me) for me in everyone] == [
         ["now/g/0", "now/g/top"], [], ["now/g/1"], [], ["now/g/2"]
     ]  # fmt: skip
     for odd in (3, 4):
@@ -133,7 +135,7 @@ def test_who_ends_early_is_missing_and_who_is_only_late_is_not(start: Start) -> 
     assert job.report() is None
     session = job.sessions[1]
     assert session.background is not None
-    session.background.finish("finished", session.end_state("finished", None, None))
+    session.background.finish("finished", session.own.end_state("finished", None, None))
     report = job.report()
     assert report is not None
     assert (report.kind, report.index) == ("missing", 8)
@@ -191,7 +193,7 @@ def test_who_is_asked_is_as_far_behind_as_it_says(start: Start, capfd: pytest.Ca
     job.tick()
     for me, more in ((1, 3), (2, 4)):
         job.make(me, "step", times=more)
-        job.sessions[me].journal.drain()
+        job.sessions[me].background.journal.drain()
     member = job.sessions[0].background
     assert member is not None
     member.leader.report_on_demand()
@@ -206,12 +208,12 @@ def test_a_restarted_process_ends_the_checks_for_all(start: Start, capfd: pytest
         job.make(me, "step", times=50)
     again = Session(Store(job.client, "job"), 1, 3, Options(mode="background", on_divergence="report"))
     assert not joining(again, token="another").register()
-    again.stand_down("process 1 was restarted within the job, so its calls cannot be compared.")
+    again.checks.stand_down("process 1 was restarted within the job, so its calls cannot be compared.")
     limit = time.monotonic() + 30
     others = [job.sessions[0], job.sessions[2]]
-    while any(session.active for session in others) and time.monotonic() < limit:
+    while any(session.checks.active for session in others) and time.monotonic() < limit:
         time.sleep(0.01)
-    assert not any(session.active for session in others)
+    assert not any(session.checks.active for session in others)
     job.stop()
     assert capfd.readouterr().err.count("process 1 was restarted") == 3
     assert job.report() is None
@@ -232,12 +234,12 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
-    watcher = Watcher(session)
+    watcher = session.watcher()
     session.guard.run(watcher._bear, StoreLostError("no answer"))
-    assert session.active, "it may come back"
+    assert session.checks.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
     session.guard.run(watcher._bear, StoreLostError("no answer"))
-    assert not session.active
+    assert not session.checks.active
     assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()
 
@@ -256,10 +258,10 @@ def test_who_ends_while_the_store_refuses_tells_later(start: Start, monkeypatch:
 
     monkeypatch.setattr(FakeClient, "key_value_set", refusing)
     monkeypatch.setattr(closing, "SLOWEST_TICK", 0.01)
-    ending = threading.Thread(target=close, args=(job.sessions[1], Outcome("raised", None, "ValueError: no")))
+    ending = threading.Thread(target=job.sessions[1].closing.close, args=(Outcome("raised", None, "ValueError: no"),))
     ending.start()
     limit = time.monotonic() + 30
-    while job.sessions[1].exchange.state(1) is None and time.monotonic() < limit:
+    while job.sessions[1].job.exchange.state(1) is None and time.monotonic() < limit:
         time.sleep(0.01)
     report = job.report()
     job.sessions[1].background.over = True  # type: ignore[union-attr]
@@ -279,17 +281,17 @@ def test_a_full_disk_costs_the_record_only(
     monkeypatch.setattr(os, "posix_fallocate", full)
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", ledger=tmp_path))
     assert "No space left on device" in capfd.readouterr().err
-    assert session.journal.note == session.journal.pending.append
+    assert session.background.journal.note == session.background.journal.pending.append
 
 
 def test_calls_that_can_not_be_counted_end_the_checks(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
     job = start(2)
     job.make(0, "step")
-    journal: Journal = job.sessions[0].journal
+    journal: Journal = job.sessions[0].background.journal
     event = journal.event_of(program("step", (0, 1)), None)
     journal.pending.extend([event] * journal.pending.maxlen)  # type: ignore[operator]
     job.tick()
-    assert not job.sessions[0].active
+    assert not job.sessions[0].checks.active
     job.stop()  # what is written while pytest reads is lost
     assert "faster than they can be counted" in capfd.readouterr().err
 

@@ -13,7 +13,7 @@ SOME = [
     ("background", {"at": "request", "name": "key_value_try_get over/job", "what": "block", "process": 1}),
     ("background", {"at": "journal", "name": "expect", "what": "raise", "process": 1}),
     ("background", {"at": "layer", "name": "every-call", "what": "raise", "process": 1}),
-    ("background", {"at": "step", "name": "watch:Watcher._step", "what": "raise", "process": 0}),
+    ("background", {"at": "step", "name": "watching.watcher:Watcher._step", "what": "raise", "process": 0}),
     ("lockstep", {"at": "request", "name": "blocking_key_value_get call/*/#/#/#", "what": "types", "process": 1}),
     ("lockstep", {"at": "request", "name": "key_value_set call/*/#/#/#", "what": "raise", "process": 0}),
     ("lockstep", {"at": "step", "name": "hook:Hook._close.<locals>.<lambda>", "what": "raise", "process": 1}),

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from spmdlint.runtime_checks import cadence
-from spmdlint.runtime_checks.cadence import Cadence
+from spmdlint.runtime_checks.background import publishing
+from spmdlint.runtime_checks.background.publishing import Cadence
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(cadence, "time", made)
+    monkeypatch.setattr(publishing, "time", made)
     return made
 
 

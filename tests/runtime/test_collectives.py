@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from spmdlint.runtime_checks.communication import AxisPart, Communication, along_axes, cut, iota
-from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.communication import AxisPart, Communication, along_axes, cut, iota
+from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
 from tests.runtime.jobs import ROOT, rehearse
 
 YES, NO, UNKNOWN = Communication.YES, Communication.NO, Communication.UNKNOWN
@@ -25,8 +25,8 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
-from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
+from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
 
 HOSTS = 4
 LOCAL = jax.device_count() // HOSTS
@@ -237,7 +237,7 @@ def test_a_permutation_within_each_of_two_processes_of_64_devices_is_their_own(m
 
 UNDECIDED = """
 from spmdlint.runtime_checks.intercept import observer
-from spmdlint.runtime_checks.communication import Communication
+from spmdlint.runtime_checks.calls.communication import Communication
 seen = observer.compiled_communicates
 def blind(text, process_of):  # what a runtime with modules of an unknown form would give
     return Communication.UNKNOWN if "jit_mystery" in text else seen(text, process_of)

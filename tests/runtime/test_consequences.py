@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks import enable
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Unplaced
 from spmdlint.runtime_checks.options import Mode, Policy, choose
-from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.provenance import UNKNOWN, Unplaced
-from spmdlint.runtime_checks.report import ProcessReport, Report, as_text
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, as_text
 from tests.runtime.fakes import Job, call
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
 PROGRAM = """
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks import stuck
+from spmdlint.runtime_checks.ending import stuck
 stuck.STANDS = 2.0  # seconds; 20 in a real job
 number = int(sys.argv[1])
 jax.distributed.initialize("localhost:{port}", 2, number)
@@ -112,8 +112,8 @@ class Replicated:
 
 
 def test_two_arrays_of_unknown_origin_at_one_place_are_noticed() -> None:
-    from spmdlint.runtime_checks.call import Call
-    from spmdlint.runtime_checks.fingerprint import Program
+    from spmdlint.runtime_checks.calls.call import Call
+    from spmdlint.runtime_checks.calls.fingerprint import Program
 
     a, b = Replicated(), Replicated()
     unplaced, program = Unplaced(), Program("norm", (0, 1))

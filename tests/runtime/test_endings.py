@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.recording import read
+from spmdlint.runtime_checks.recording.reading import read
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
 STEPS = """
@@ -35,7 +35,7 @@ for i in range(100):
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["processes"][str(victim)]["state"] == "died"
     last = read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
-    assert (last[1], last[2], last[5]) == ([0, 1], 5, "<lambda>")
+    assert (last.members, last.index, last.function) == ((0, 1), 5, "<lambda>")
     assert run.seconds < PROMPT
 
 

@@ -13,7 +13,7 @@ from tests.runtime.jobs import ROOT, alone
 
 DEMAND = """
 import faulthandler, os, signal, sys, time
-from spmdlint.runtime_checks.demand import Demand
+from spmdlint.runtime_checks.watching.demand import Demand
 got = []
 demand = Demand("USR2")
 {between}
@@ -111,7 +111,7 @@ from types import SimpleNamespace
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.hook import Hook
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.reporting.report import Report
 hook = Hook(Options(mode="lockstep"), 1)
 hook.start()
 def tell():

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from spmdlint.runtime_checks import closing
-from spmdlint.runtime_checks import joining as joins
-from spmdlint.runtime_checks.joining import Decision, Joining, Member, close_door, decide
+from spmdlint.runtime_checks.agreement import joining as joins
+from spmdlint.runtime_checks.agreement.joining import Decision, Joining, Member, close_door, decide
+from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store
+from spmdlint.runtime_checks.transport.store import Store
 from tests.runtime.fakes import FakeClient, Job, call, joining
 from tests.runtime.jobs import alone
 
@@ -136,15 +136,15 @@ def test_a_call_in_lockstep_waits_for_the_others_to_join(capfd: pytest.CaptureFi
         if session.me == 2:
             time.sleep(1.0)
             came.set()
-        session.joining = joining(session, 60.0)
-        session.joining.register()
+        session.checks.joining = joining(session, 60.0)
+        session.checks.joining.register()
         call(session, "step", (0, 1, 2))
         assert came.is_set()
         went[session.me] = time.monotonic()
 
     assert job.run(body) == {}
     assert len(went) == 3
-    assert all(session.active for session in job.sessions)
+    assert all(session.checks.active for session in job.sessions)
     assert "off" not in capfd.readouterr().err
 
 
@@ -152,8 +152,8 @@ def test_a_call_in_lockstep_waits_no_longer_than_patience(capfd: pytest.CaptureF
     def body(session: Session) -> None:
         if session.me == 0:
             return
-        session.joining = joining(session, 0.5)
-        session.joining.register()
+        session.checks.joining = joining(session, 0.5)
+        session.checks.joining.register()
         for _ in range(3):
             call(session, "step", (0, 1, 2))
 
@@ -259,10 +259,10 @@ def test_a_store_that_refuses_at_the_end_is_borne(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(FakeClient, "key_value_try_get", refusing)
 
     def body(session: Session) -> None:
-        session.joining = joining(session, 60.0)
-        session.joining.register()
-        closing.close(session, closing.Outcome())
+        session.checks.joining = joining(session, 60.0)
+        session.checks.joining.register()
+        session.closing.close(closing.Outcome())
 
     assert job.run(body) == {}
     assert next(refused, None) is None
-    assert all(session.active and session.joining is None for session in job.sessions)
+    assert all(session.checks.active and session.checks.joining is None for session in job.sessions)

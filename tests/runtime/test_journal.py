@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
+from spmdlint.runtime_checks.recording.journal import Journal
 from tests.runtime.fakes import program
 
 PAIR = (0, 1)

@@ -34,12 +34,30 @@ def test_processes_that_never_join_a_job_are_not_called_clean(tmp_path: Path) ->
     assert (run.status, run.report["verdict"]) == (0, "unchecked"), run.output
     assert "none of them called jax.distributed.initialize()" in run.report["message"]
     assert f"spmdlint: unchecked: {run.report['message']}" in run.output
+    strict = rehearse(tmp_path, tmp_path / "alone.py", options=("--fail-on-unchecked",))
+    assert (strict.status, strict.report["verdict"]) == (2, "unchecked"), strict.output
+    assert "nothing was compared, so the status is 2" in strict.output
+
+
+def test_what_is_no_record_in_the_folder_of_a_run_counts_as_not_there(tmp_path: Path) -> None:
+    program = """
+    import os, pathlib
+    folder = pathlib.Path(os.environ["SPMDLINT_RUN_FOLDER"])
+    for name in ("report.json", "joining.0", "gone.0", "gone.1"):
+        for text in ('{"verdict": 3, "status": "killed"}', "[" * 100_000):
+            folder.joinpath(f"{name}.new{jax.process_index()}").write_text(text)
+            folder.joinpath(f"{name}.new{jax.process_index()}").replace(folder / name)
+    value(jax.jit(jnp.sum)(everywhere([1, 2])))
+    """
+    run = rehearse(tmp_path, program)
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert run.report["message"] == "processes 0-1 made the same 1 parallel call."
 
 
 def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     program = "step = jax.jit(jnp.sum)\nfor _ in range(int(sys.argv[1])):\n    value(step(everywhere([1, 2])))\n"
     (tmp_path / "none").mkdir()
-    without = rehearse(tmp_path / "none", "print('joined')")
+    without = rehearse(tmp_path / "none", "print('joined')", options=("--fail-on-unchecked",))
     assert (without.status, without.report["verdict"]) == (0, "clean"), without.output
     assert without.report["message"] == "processes 0-1 ended; they made no parallel calls."
     run = rehearse(tmp_path, program.replace("int(sys.argv[1])", "3"))

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from spmdlint.cli import main
-from spmdlint.runtime_checks import recording
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.recording import CALLS, Recording, pack_runs, read, read_programs, unpack_runs
-from spmdlint.runtime_checks.retention import KEPT, earlier
-from spmdlint.runtime_checks.timing import times_of
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Ledger
+from spmdlint.runtime_checks.recording import writing
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.recording.layout import CALLS, pack_runs, unpack_runs
+from spmdlint.runtime_checks.recording.reading import read, read_programs
+from spmdlint.runtime_checks.recording.retention import KEPT, earlier
+from spmdlint.runtime_checks.recording.timing import times_of
+from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
 
 STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
@@ -235,7 +237,7 @@ def test_programs_of_thousands_of_devices_are_recorded_whole(tmp_path, capsys):
 
 def limit(monkeypatch: pytest.MonkeyPatch, full: int, short: int, most: int) -> None:
     for name, size in (("FULL_BYTES", full), ("SHORT_BYTES", short), ("MAX_EVENTS_BYTES", most)):
-        monkeypatch.setattr(recording, name, size)
+        monkeypatch.setattr(writing, name, size)
 
 
 def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd):
@@ -262,7 +264,7 @@ def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd
 
 def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
     limit(monkeypatch, 150_000, 150_000, 200_000)
-    monkeypatch.setattr(recording, "RECENT_VALUES", 20)
+    monkeypatch.setattr(writing, "RECENT_VALUES", 20)
     for number in range(2):
         process = Process(tmp_path, number)
         for step in range(CALLS // 500 + 1500):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spmdlint.runtime_checks.locations import source_of
+from spmdlint.runtime_checks.calls.modules import source_of
 
 LOCATED = """#loc1 = loc("x")
 module @jit_f {
@@ -63,7 +63,7 @@ def test_an_operation_with_a_region_is_where_the_region_ends() -> None:
 def test_callers_are_the_same_lines_with_and_without_a_frame_for_a_comprehension() -> None:
     code = """
 import sys
-from spmdlint.runtime_checks.frames import raising_site, user_site
+from spmdlint.runtime_checks.calls.frames import raising_site, user_site
 def helper(number):
     return user_site(sys._getframe())
 def both():

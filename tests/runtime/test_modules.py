@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spmdlint.runtime_checks.modules import canonical, first_difference
+from spmdlint.runtime_checks.calls.modules import canonical, first_difference
 
 
 def test_addresses_become_numbers_in_order() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from spmdlint.cli import main
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.history import Row, row_data
-from spmdlint.runtime_checks.ledger import group_key
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import group_key
 from spmdlint.runtime_checks.page.alignment import align
+from spmdlint.runtime_checks.recording.replay import Row
 from tests.runtime.fakes import program
 from tests.runtime.jobs import DIVERGENT, rehearse
 from tests.runtime.test_ledgers import Process
@@ -190,8 +190,8 @@ def test_texts_of_the_program_stay_texts(tmp_path):
     assert shown in evil.data["message"]
 
 
-def row(members: tuple[int, ...], index: int, others: dict[str, int] | None = None) -> list[Any]:
-    return row_data(group_key(members), members, Row(index, "0", "d", "f", "a.py", 1, others or {}))
+def row(members: tuple[int, ...], index: int, others: dict[str, int] | None = None) -> Row:
+    return Row(group_key(members), members, index, "0", "d", "f", "a.py", 1, others or {})
 
 
 def test_rows_of_several_sets_are_in_an_order_that_every_process_agrees_with():

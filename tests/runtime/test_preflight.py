@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spmdlint.runtime_checks.preflight import difference, different_sources, meaningful_flags
+from spmdlint.runtime_checks.agreement.setup import difference, different_sources, meaningful_flags
 
 RECORD = {
     "devices": 4,

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 
-from spmdlint.runtime_checks.call import Call
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.provenance import Provenance
-from spmdlint.runtime_checks.quiet import QuietCalls
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Ledger
+from spmdlint.runtime_checks.calls.provenance import Provenance
+from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.records import MAX_VALUE, QuietRecords, read_record
 from tests.runtime.fakes import program
 

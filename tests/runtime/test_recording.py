@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.fingerprint import Program
-from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.recording import CALLS, Recording, read, read_programs
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.recording.layout import CALLS
+from spmdlint.runtime_checks.recording.reading import read, read_end, read_programs
+from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
 
 
@@ -43,8 +45,9 @@ def test_the_last_calls_are_numbered_whenever_they_were_numbered_last(numbered: 
     if numbered > 100:
         made.drain()
         total = {tuple(group.processes): group for group in made._ledger.groups()}
-        assert [rows[-1][2], rows[-1][3]] == [total[0, 1, 2].count, f"{total[0, 1, 2].prefix:016x}"]
-        assert rows[-1][5:8] == ["step", "/home/me/train.py", (CALLS + 99) % 7]
+        last = rows[-1]
+        assert (last.index, last.prefix) == (total[0, 1, 2].count, f"{total[0, 1, 2].prefix:016x}")
+        assert (last.function, last.filename, last.line) == ("step", "/home/me/train.py", (CALLS + 99) % 7)
         assert len(rows) == CALLS
     else:
         assert rows == [], "what was overwritten since can't be numbered"
@@ -58,7 +61,8 @@ def test_calls_after_the_last_numbering_are_read(tmp_path: Path) -> None:
     make(made, program("step", (0, 1)), 4, times=2)
     make(made, program("evaluate", (0, 1)), 5)
     rows = read(path)
-    assert [(row[2], row[5], row[7]) for row in rows[-3:]] == [(41, "step", 4), (42, "step", 4), (43, "evaluate", 5)]
+    last = [(row.index, row.function, row.line) for row in rows[-3:]]
+    assert last == [(41, "step", 4), (42, "step", 4), (43, "evaluate", 5)]
     made.drain()
     assert read(path) == rows, "numbering changes nothing"
 
@@ -86,9 +90,9 @@ def test_calls_of_many_threads_are_recorded_in_the_order_in_which_they_are_numbe
     made.drain()
     rows = read(path)
     assert made.made == 12_000
-    assert [row[7] for row in rows] == [event.site.line for event in made.calls]
-    assert [row[2] for row in rows if row[7] == 2] == list(range(1, 3001))
-    assert all((row[5], row[1]) == ("step", [0, 1 + row[7]]) for row in rows)
+    assert [row.line for row in rows] == [event.site.line for event in made.calls]
+    assert [row.index for row in rows if row.line == 2] == list(range(1, 3001))
+    assert all((row.function, row.members) == ("step", (0, 1 + row.line)) for row in rows)
 
 
 def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
@@ -97,6 +101,36 @@ def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
     (tmp_path / "1.ledger").write_bytes(b"x" * 2_000_000)
     (tmp_path / "1.events").write_text("nonsense\n[]\n")
     assert read(tmp_path / "1.ledger") == []
+
+
+LINES = (
+    "17",
+    "[" * 100_000,
+    '{"event": 1, "in": "g", "digest": "not a number"}',
+    '{"event": "1", "in": "g", "digest": "d", "line": "x"}',
+    '{"event": 2}',
+    '{"group": "g", "members": ["all"]}',
+    '{"members": [0]}',
+    '{"program": "d", "record": {"devices": {"runs": [[0, 1000000000]]}}}',
+    '{"program": "d", "record": {"arguments": 3}}',
+    '{"end": {"state": 3}}',
+)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:40])
+def test_a_line_that_is_none_costs_nothing_else(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "0.ledger"
+    made, step = journal(path), program("step", (0, 1))
+    made.explain(step, step.decisive)
+    make(made, step, 3, times=2)
+    made.drain()
+    rows, programs = read(path), read_programs(path)
+    assert (len(rows), set(programs)) == (2, {step.digest})
+    with path.with_suffix(".events").open("a") as file:
+        file.write(line + "\n")
+    assert read(path) == rows
+    assert read_programs(path) == programs
+    assert read_end(path) == {}
 
 
 def test_records_of_a_crash_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

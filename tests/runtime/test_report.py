@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.launch.result import absent_from_start
-from spmdlint.runtime_checks.report import (
+from spmdlint.runtime_checks.reporting.report import (
     ADVICE,
     ADVICE_ON,
     EXPLAINED_BY,
@@ -17,8 +18,7 @@ from spmdlint.runtime_checks.report import (
     diverged,
     from_data,
 )
-from spmdlint.runtime_checks.sentences import calls, differs, missing, name_processes
-from spmdlint.runtime_checks.verdict import compare
+from spmdlint.runtime_checks.reporting.sentences import calls, differs, missing, name_processes
 
 
 def test_processes_are_named_in_spans() -> None:
@@ -144,7 +144,7 @@ def test_the_text_names_only_rules_that_can_be_looked_up() -> None:
 
 
 def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:
-    place = {"filename": str(path), "location": {"row": related, "column": 1}}
+    place = {"filename": str(path), "location": {"row": related, "column": 1}, "message": "led there"}
     location = {"row": row, "column": 1}
     return {"code": code, "filename": str(path), "location": location, "message": "why", "related": [place]}
 

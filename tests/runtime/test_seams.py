@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance, conflicts, tag
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
+from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
-from spmdlint.runtime_checks.provenance import UNKNOWN, Provenance, conflicts, tag
 
 SEAMS = {
     "dispatch": "del pxla.ExecuteReplicated.__call__",
@@ -40,16 +41,16 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
     from spmdlint.runtime_checks.guard import Guard
 
     def none():
-        return SimpleNamespace(guard=Guard(print))
+        return Observer(SimpleNamespace(guard=Guard(print)), None, None)
 
-    whole = install(Observer(none()))
+    whole = install(none())
     assert set(whole.state.values()) == {"on"}, whole.state
     whole.remove()
     for name, break_it in SEAMS.items():
         holders = [pxla, compiler, pjit, multihost_utils, jaxlib._jax, pxla.ExecuteReplicated]
         before = [dict(vars(one)) for one in holders]
         exec(break_it)
-        state = install(Observer(none()))
+        state = install(none())
         off = [layer for layer, words in state.state.items() if words != "on"]
         assert off == [name], (name, state.state)
         assert "off: " in state.state[name] and "; " in state.state[name]
@@ -96,6 +97,27 @@ def test_static_arguments_are_told_without_addresses() -> None:
     info = SimpleNamespace(static_argnums=(0,), static_argnames=("mode",), fun_signature=inspect.signature(step))
     told = static_arguments(info, (object(), 1), {"mode": "test"})
     assert told == {"config": "a object", "mode": "'test'"}
+
+
+def test_what_a_compiler_waits_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On GPUs the processes share what the autotuner measures, so that one which compiles alone does not get on."""
+    import jax
+
+    told: list[str | None] = []
+    caller, background = SimpleNamespace(guard=Guard(print), me=0), SimpleNamespace(compiles=told.append)
+    observer = Observer(caller, SimpleNamespace(), background)  # type: ignore[arg-type]
+    module = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir()
+    assert module is not None
+
+    def told_for(platform: str) -> str:
+        devices = [SimpleNamespace(id=number, process_index=number, platform=platform) for number in range(2)]
+        observer.compiling(observer.read(module.operation, devices))
+        return told[-1] or ""
+
+    assert "wait for each other" not in told_for("cpu")
+    assert "wait for each other, unless XLA_FLAGS has --xla_gpu_shard_autotuning=false" in told_for("gpu")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_shard_autotuning=false")
+    assert "wait for each other" not in told_for("gpu")
 
 
 class Held:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from spmdlint.runtime_checks import listener
 from spmdlint.runtime_checks.errors import ChecksFailedError
-from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.store import Store, StoreLostError
+from spmdlint.runtime_checks.transport import listener
+from spmdlint.runtime_checks.transport.exchange import Exchange
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
 
 
@@ -67,7 +67,7 @@ def test_a_store_that_is_gone_stands_down_in_the_real_job(capfd: pytest.CaptureF
     session = Session(Store(refusing(), "job"), 0, 2, Options())
     for _ in range(3):
         call(session, "step", (0, 1))
-    assert not session.active
+    assert not session.checks.active
     assert capfd.readouterr().err.count("the checks are off from now on") == 1
 
 
@@ -111,13 +111,13 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
     def body(session: Session) -> None:
         call(session, "step", (0, 1, 2))
         if session.me == 1:
-            session.failed(TypeError("a private function changed"))
+            session.checks.failed(TypeError("a private function changed"))
         for _ in range(3):
             call(session, "step", (0, 1, 2))
 
     job = Job(3)
     assert job.run(body) == {}
-    assert [session.active for session in job.sessions] == [False] * 3
+    assert [session.checks.active for session in job.sessions] == [False] * 3
     assert "process 1 continues without checks" in capfd.readouterr().err
 
 

@@ -1,11 +1,16 @@
-"""An editor for the tests: pygls' own client, with the server as a process of its own, over its pipes."""
+"""An editor for the tests: pygls' own client, with the server as a process of its own, over its pipes.
+
+The cells of a notebook are documents too: ``train.ipynb#c`` is the cell of ``train.ipynb`` with the identity ``c``.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +20,11 @@ from pygls.lsp.client import LanguageClient
 from spmdlint.diagnostics import Edit, Fix, Location
 from spmdlint.fixes.apply import apply
 
+OURS = (sys.executable, "-m", "spmdlint")
 PATIENCE = 120
 """Seconds after which a test fails that waits for something."""
 USUAL = types.ClientCapabilities(
+    notebook_document=types.NotebookDocumentClientCapabilities(types.NotebookDocumentSyncClientCapabilities()),
     text_document=types.TextDocumentClientCapabilities(
         publish_diagnostics=types.PublishDiagnosticsClientCapabilities(related_information=True),
         hover=types.HoverClientCapabilities(content_format=[types.MarkupKind.Markdown]),
@@ -34,7 +41,11 @@ class Editor:
     """Files of a folder, open in an editor."""
 
     def __init__(
-        self, root: Path, capabilities: types.ClientCapabilities = USUAL, environment: Mapping[str, str] | None = None
+        self,
+        root: Path,
+        capabilities: types.ClientCapabilities = USUAL,
+        environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = OURS,
     ) -> None:
         self.root = root
         self.client = LanguageClient("editor", "1")
@@ -45,8 +56,11 @@ class Editor:
         self.progress: list[Any] = []
         self.registered: list[types.Registration] = []
         self._capabilities = capabilities
+        self._program = program
         self._environment = {**os.environ, **(environment or {})}
         self._texts: dict[str, tuple[int, str]] = {}
+        self._notebooks: dict[str, tuple[int, list[str]]] = {}
+        """The version of each open notebook, and the identities of its cells in their order."""
         self._news = asyncio.Condition()
         self._listen()
 
@@ -87,7 +101,7 @@ class Editor:
 
     async def start(self) -> None:
         """Start the server, and introduce the editor."""
-        await self.client.start_io(sys.executable, "-m", "spmdlint", "server", cwd=self.root, env=self._environment)
+        await self.client.start_io(*self._program, "server", cwd=self.root, env=self._environment)
         folder = types.WorkspaceFolder(uri=self.root.as_uri(), name=self.root.name)
         self.told = await self.client.initialize_async(
             types.InitializeParams(self._capabilities, root_uri=self.root.as_uri(), workspace_folders=[folder])
@@ -118,7 +132,9 @@ class Editor:
     # -- documents
 
     def uri(self, name: str) -> str:
-        return (self.root / name).as_uri()
+        file, _, cell = name.partition("#")
+        uri = (self.root / file).as_uri()
+        return f"{uri.replace('file://', 'vscode-notebook-cell:')}#{cell}" if cell else uri
 
     def text(self, name: str) -> str:
         """The text of an open document."""
@@ -136,6 +152,9 @@ class Editor:
         version, text = self._texts[name]
         assert old in text
         self._texts[name] = (version + 1, text.replace(old, new, 1))
+        if "#" in name:
+            self._change_cell(name, text[: text.index(old)], old, new)
+            return
         self.client.text_document_did_change(
             types.DidChangeTextDocumentParams(
                 types.VersionedTextDocumentIdentifier(uri=self.uri(name), version=version + 1),
@@ -165,6 +184,103 @@ class Editor:
         """Tell the server that a file on disk is not what it was."""
         event = types.FileEvent(uri=self.uri(name), type=kind)
         self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+
+    # -- notebooks
+
+    def open_notebook(self, name: str) -> None:
+        """Open a notebook from the disk."""
+        cells = json.loads((self.root / name).read_text())["cells"]
+        self._notebooks[name] = (1, [each["id"] for each in cells])
+        self.client.notebook_document_did_open(
+            types.DidOpenNotebookDocumentParams(
+                types.NotebookDocument(
+                    self.uri(name),
+                    "jupyter-notebook",
+                    1,
+                    [self._cell(name, each["id"], each["cell_type"]) for each in cells],
+                ),
+                [self._opened(f"{name}#{each['id']}", "".join(each["source"]), each["cell_type"]) for each in cells],
+            )
+        )
+
+    def _cell(self, name: str, cell: str, kind: str) -> types.NotebookCell:
+        kinds = types.NotebookCellKind
+        return types.NotebookCell(kinds.Code if kind == "code" else kinds.Markup, self.uri(f"{name}#{cell}"))
+
+    def _opened(self, name: str, text: str, kind: str, language: str = "python") -> types.TextDocumentItem:
+        self._texts[name] = (1, text)
+        return types.TextDocumentItem(self.uri(name), language if kind == "code" else "markdown", 1, text)
+
+    def _change_cell(self, name: str, before: str, old: str, new: str) -> None:
+        """Send an edit of a cell, as VS Code does whatever the server asks for."""
+        file = name.partition("#")[0]
+        start = _position(before)
+        change = types.TextDocumentContentChangePartial(types.Range(start, _position(before + old)), new)
+        document = types.VersionedTextDocumentIdentifier(uri=self.uri(name), version=self._texts[name][0])
+        content = types.NotebookDocumentCellContentChanges(document, [change])
+        self._change_notebook(file, types.NotebookDocumentCellChanges(text_content=[content]))
+
+    def insert_cell(self, name: str, at: int, cell: str, text: str, language: str = "python") -> None:
+        """Insert a code cell, before which there are ``at`` cells."""
+        self._notebooks[name][1].insert(at, cell)
+        array = types.NotebookCellArrayChange(at, 0, [self._cell(name, cell, "code")])
+        opened = [self._opened(f"{name}#{cell}", text, "code", language)]
+        structure = types.NotebookDocumentCellChangeStructure(array, did_open=opened)
+        self._change_notebook(name, types.NotebookDocumentCellChanges(structure=structure))
+
+    def remove_cell(self, name: str, cell: str) -> None:
+        """Delete a cell."""
+        at = self._notebooks[name][1].index(cell)
+        del self._notebooks[name][1][at], self._texts[f"{name}#{cell}"]
+        closed = [types.TextDocumentIdentifier(self.uri(f"{name}#{cell}"))]
+        structure = types.NotebookDocumentCellChangeStructure(types.NotebookCellArrayChange(at, 1), did_close=closed)
+        self._change_notebook(name, types.NotebookDocumentCellChanges(structure=structure))
+
+    def move_cell(self, name: str, cell: str, to: int) -> None:
+        """Move a cell; all cells from the first that moves to the last are sent again, as VS Code does."""
+        order = self._notebooks[name][1]
+        order.remove(cell)
+        order.insert(to, cell)
+        cells = [self._cell(name, each, "code") for each in order]
+        structure = types.NotebookDocumentCellChangeStructure(types.NotebookCellArrayChange(0, len(order), cells))
+        self._change_notebook(name, types.NotebookDocumentCellChanges(structure=structure))
+
+    def _change_notebook(self, name: str, cells: types.NotebookDocumentCellChanges | None) -> None:
+        version, order = self._notebooks[name]
+        self._notebooks[name] = (version + 1, order)
+        self.client.notebook_document_did_change(
+            types.DidChangeNotebookDocumentParams(
+                types.VersionedNotebookDocumentIdentifier(version + 1, self.uri(name)),
+                types.NotebookDocumentChangeEvent(cells=cells),
+            )
+        )
+
+    def run_cell(self, name: str, cell: str) -> None:
+        """Tell what an editor tells after a cell has run: nothing that matters to a linter."""
+        ran = self._cell(name, cell, "code")
+        ran.execution_summary = types.ExecutionSummary(1, success=True)
+        self._change_notebook(name, types.NotebookDocumentCellChanges(data=[ran]))
+
+    def save_notebook(self, name: str) -> None:
+        """Write the cells to the file."""
+        notebook = json.loads((self.root / name).read_text())
+        old = {each["id"]: each for each in notebook["cells"]}
+        blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+        order = self._notebooks[name][1]
+        sources = {each: self.text(f"{name}#{each}").splitlines(keepends=True) for each in order}
+        notebook["cells"] = [{**blank, **old.get(each, {}), "id": each, "source": sources[each]} for each in order]
+        (self.root / name).write_text(json.dumps(notebook, indent=1))
+        identifier = types.NotebookDocumentIdentifier(self.uri(name))
+        self.client.notebook_document_did_save(types.DidSaveNotebookDocumentParams(identifier))
+
+    def close_notebook(self, name: str) -> None:
+        """Close a notebook, and forget what was typed since it was saved."""
+        names = [f"{name}#{cell}" for cell in self._notebooks.pop(name)[1]]
+        for each in names:
+            del self._texts[each]
+        closed = [types.TextDocumentIdentifier(self.uri(each)) for each in names]
+        identifier = types.NotebookDocumentIdentifier(self.uri(name))
+        self.client.notebook_document_did_close(types.DidCloseNotebookDocumentParams(identifier, closed))
 
     # -- findings
 
@@ -221,6 +337,12 @@ class Editor:
         return answer.contents.value
 
 
+def _position(before: str) -> types.Position:
+    """Where a text ends, in lines and UTF-16 units."""
+    rows = re.split("\r\n|\r|\n", before)
+    return types.Position(len(rows) - 1, len(rows[-1].encode("utf-16-le")) // 2)
+
+
 def _edit(edit: types.TextEdit) -> Edit:
     start, end = (Location(each.line + 1, each.character + 1) for each in (edit.range.start, edit.range.end))
     return Edit(start, end, edit.new_text)
@@ -231,11 +353,12 @@ def edit(
     work: Callable[[Editor], Awaitable[None]],
     capabilities: types.ClientCapabilities = USUAL,
     environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = OURS,
 ) -> None:
-    """Run some work in an editor, which then leaves as editors do."""
+    """Run some work in an editor, which then leaves as editors do. ``program`` is the spmdlint that it starts."""
 
     async def run() -> None:
-        editor = Editor(root, capabilities, environment)
+        editor = Editor(root, capabilities, environment, program)
         await editor.start()
         try:
             await work(editor)

@@ -514,7 +514,11 @@ def test_what_is_not_linted(project):
         await editor.finds("d.py", (4, "SPMD602"))
         await editor.finds("old/a.py")
         await editor.finds(".venv/lib/b.py")
-        assert {uri for uri, shown in editor.shown.items() if shown.diagnostics} == {editor.uri("d.py")}
+        await editor.finds("c.ipynb", (1, "SPMD901"))  # what an editor without notebooks has open is the file
+        assert {uri for uri, shown in editor.shown.items() if shown.diagnostics} == {
+            editor.uri("c.ipynb"),
+            editor.uri("d.py"),
+        }
         cell_of = types.TextDocumentIdentifier(cell.uri)
         anywhere = types.Range(types.Position(3, 0), types.Position(3, 0))
         context = types.CodeActionContext([])

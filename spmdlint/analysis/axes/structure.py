@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.testfiles import is_named_as_test
 
 MAX_CALLS = 6
 """The most calls of compiled or mapped functions, one returned by another, that are followed."""
@@ -59,7 +60,7 @@ def _is_stub(use: MapUse, function: Value) -> bool:
         function = certain(function.arguments.positional[0]) or UNKNOWN
     if not isinstance(function, FunctionValue) or function.ref.path == use.site.ref.path:
         return False
-    return function.ref.path.stem.startswith("test_") and not use.site.ref.path.stem.startswith("test_")
+    return is_named_as_test(function.ref.path) and not is_named_as_test(use.site.ref.path)
 
 
 class Structure:

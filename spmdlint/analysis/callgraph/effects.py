@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
+    Constant,
     External,
     Frame,
     Free,
@@ -52,6 +53,9 @@ Strength = Literal["strong", "weak"]
 _LAYING_OUT = frozenset(("with_sharding_constraint",))
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 """The parallel call by which one process sends its value to all others."""
+_NONE = frozenset((Constant(None),))
+_TOLD = 4
+"""From how many functions on their number is told in place of their names."""
 MAX_CALLS = 32
 """The most parallel calls that are listed for one function; the first ones decide."""
 
@@ -189,8 +193,34 @@ class Effects:
         if callee is None:
             for each in self.one_of(frame, callees):
                 yield from self._through(frame, number, operation, each)
+            yield from self._of_several(frame, number, operation, callees)
             return
         yield from self.of_callee(frame, number, operation, callee)
+
+    def _of_several(self, frame: Frame, number: int, operation: s.Call, callees: Values) -> Iterator[ParallelCall]:
+        """The parallel call that a call makes if it runs one of several functions, each of which is a parallel call.
+
+        They are looked up by a key, for example: ``losses[name](x)``. If all are functions of the project, what they
+        do is known better. None cannot be called, so ``losses.get(name)(x)`` runs one of the others.
+        """
+        run = callees - _NONE
+        if len(run) < 2 or all(isinstance(callee, FunctionValue) for callee in callees):
+            return
+        if not all(isinstance(callee, (Applied, External, FunctionValue)) for callee in run):
+            return
+        ways = [tuple(self.of_callee(frame, number, operation, each)) for each in ordered(run)]
+        if not all(len(way) == 1 for way in ways):
+            return
+        calls = [way[0] for way in ways]
+        names = list(dict.fromkeys(call.name for call in calls))
+        strong = all(call.strength == "strong" for call in calls)
+        yield ParallelCall(
+            " or ".join(names) if len(names) < _TOLD else f"one of {len(names)} functions",
+            "strong" if strong else "weak",
+            tuple(call.same for call in calls),
+            (Site(frame.ref, number),),
+            carried=all(call.carried for call in calls),
+        )
 
     def one_of(self, frame: Frame, callees: Values) -> list[FunctionValue]:
         """The project functions among which a call chooses, if it can run nothing else, in source order.

@@ -12,6 +12,7 @@ that is given an object which makes parallel calls is `Handed`: it counts as wha
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -76,6 +77,7 @@ class Handed(Struct, frozen=True):
 Term: TypeAlias = Call | Sequence | Choice | Star | Leave | Fail | Unknown | Handed
 
 NOTHING = Sequence()
+NOT_KNOWN = "calls that are not known"
 Counts: TypeAlias = Callable[[ParallelCall], bool]
 
 
@@ -350,13 +352,14 @@ def _through(term: Term, site: Site) -> Term:
 
 
 def written(term: Term) -> str:
-    """A term as text: ``a; b`` in sequence, ``(a | b)`` a choice, ``{a}*`` in a loop, ``?`` unknown, ``-`` nothing."""
+    """A term as text: ``a; b`` in sequence, ``(a | b)`` a choice, ``{a}*`` in a loop, ``-`` nothing."""
     if isinstance(term, Call):
         return term.call.name
     if isinstance(term, Sequence):
-        return "; ".join(map(written, term.parts)) or "-"
+        runs = groupby(map(written, term.parts))
+        return "; ".join(t for text, same in runs for t in ([text] if text == NOT_KNOWN else same)) or "-"
     if isinstance(term, Choice):
         return f"({written(term.yes)} | {written(term.no)})"
     if isinstance(term, Star):
         return f"{{{written(term.body)}}}*"
-    return "leave" if isinstance(term, Leave) else "fail" if isinstance(term, Fail) else "?"
+    return "leave" if isinstance(term, Leave) else "fail" if isinstance(term, Fail) else NOT_KNOWN

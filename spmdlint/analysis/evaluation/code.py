@@ -9,7 +9,7 @@ of the frame.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from spmdlint.analysis.evaluation.cfg import Flow
@@ -24,7 +24,7 @@ LINKS = range(64)
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
-NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
+NEVER_DECIDED = (s.Next, s.Matches)
 """A branch on one of these operations is undecided in every frame."""
 NO_ROOT = -1
 _NONE: frozenset[str] = frozenset()
@@ -180,10 +180,27 @@ class Code(Operations):
             if test is None or isinstance(self.operations[test], NEVER_DECIDED):
                 found.append(shared((None, targets, targets, targets)))
                 continue
+            taken = "except" if isinstance(self.operations[test], s.Caught) else "true"
             yes = shared(tuple([edge.target for edge in block.edges if edge.kind != "false"]))
-            no = shared(tuple([edge.target for edge in block.edges if edge.kind != "true"]))
+            no = shared(tuple([edge.target for edge in block.edges if edge.kind != taken]))
             found.append((test, targets, yes, no))
         return tuple(found)
+
+    def only_imports(self, test: int) -> Sequence[s.Import] | None:
+        """The imports of the `try` to which a handler belongs, if its body does nothing but import."""
+        found: list[s.Import] = []
+        pending = [self.function.block_of[test]]
+        while pending:
+            for block in self.flow.predecessors[pending.pop()]:
+                decides = self.function.blocks[block].test
+                if decides is not None and isinstance(self.operations[decides], s.Caught):
+                    pending.append(block)  # a handler before this one
+                    continue
+                body = [self.operations[number] for number in self.function.blocks[block].operations]
+                if not all(isinstance(operation, (s.Import, s.Store)) for operation in body):
+                    return None
+                found += [operation for operation in body if isinstance(operation, s.Import)]
+        return found
 
     def reaching_in(
         self, live: frozenset[int], decisions: tuple[tuple[int, bool], ...], number: int, name: str

@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation import folding
-from spmdlint.analysis.evaluation.values import ANYTHING, Applied, Constant, Instance, Values, certain, constant, one
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    Collection,
+    Constant,
+    External,
+    Instance,
+    Values,
+    certain,
+    constant,
+    one,
+)
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
     from spmdlint.analysis.evaluation.values import Frame
     from spmdlint.program import summary as s
 
+_ORDERS = {">": True, ">=": True, "<": False, "<=": False}
+_OLDEST, _NEXT = (3, 10), (4,)
+"""The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
 
 
@@ -23,10 +37,25 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
     operator = operation.operators[0]
     if operator in ("is", "is not") and _is_made(ev, left) and constant(right) == Constant(None):
         return one(Constant(operator == "is not"))
+    newer = _newer_python(left, right) if operator in _ORDERS else None
+    if newer is not None:
+        return one(Constant(newer is _ORDERS[operator]))
     same = _same_member(ev, left, right) if operator in _SAME else None
     if same is not None:
         return one(Constant(same is _SAME[operator]))
     return folding.binary(operator, left, right)
+
+
+def _newer_python(left: Values, right: Values) -> bool | None:
+    """Whether every Python that JAX runs on is newer than a version that is written out, or none is."""
+    running, written = certain(left), certain(right)
+    if running != External("sys.version_info") or not isinstance(written, Collection) or written.open:
+        return None
+    numbers = [constant(each) for each in written.elements]
+    version = tuple(number.value for number in numbers if number is not None and isinstance(number.value, int))
+    if not version or len(version) < len(numbers):
+        return None
+    return True if version <= _OLDEST else False if version >= _NEXT else None
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:

@@ -160,6 +160,8 @@ class Evaluator(Frames):
             return None
         if isinstance(operation, s.Load) and operation.name == "TYPE_CHECKING":
             return False
+        if isinstance(operation, s.Caught):
+            return False if self.names.certainly_imports(frame, test) else None
         return truth(self.value(frame, test))
 
     # -- values
@@ -282,7 +284,11 @@ class Evaluator(Frames):
         if isinstance(base, Namespace):
             return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
-            return axes_held(base, name, self.objects.attribute(base, name))
+            values = self.objects.attribute(base, name)
+            cls = base if isinstance(base, ClassValue) else base.cls
+            if self.objects.patched.on_in(cls, name, frame.ref.path):
+                values = join(values, ANYTHING)
+            return axes_held(base, name, values)
         if isinstance(base, Applied):
             known = self.knowledge.get(base.name)
             if known is not None and known.kind == "record" and name in known.parameters:

@@ -166,6 +166,21 @@ class Names:
                 return values
         return self.dotted_name(full, module)
 
+    def certainly_imports(self, frame: Frame, test: int) -> bool:
+        """Whether a handler has nothing to catch: the body of its `try` only imports what the project has."""
+        module = self.ev.project.modules[frame.ref.path]
+        imports = frame.code.only_imports(test)
+        return bool(imports) and all(self._has(module, each) for each in imports or ())
+
+    def _has(self, module: Module, imported: s.Import) -> bool:
+        dotted = self.ev.project.absolute(module, imported.module, imported.level)
+        path = self.ev.project.find_module(dotted, module)
+        if path is None or path == module.path:
+            return False
+        name = imported.name
+        known = name is None or name in self.ev.project.modules[path].top.stores
+        return known or self.ev.project.find_module(f"{dotted}.{name}", module) is not None
+
     def dotted_name(self, dotted: str, module: Module) -> Values:
         path = self.ev.project.find_module(dotted, module)
         if path is not None:

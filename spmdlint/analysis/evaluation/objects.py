@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.abstract import AbstractMethods
 from spmdlint.analysis.evaluation.annotations import Annotations
 from spmdlint.analysis.evaluation.byname import ByName
 from spmdlint.analysis.evaluation.filled import is_fillable, opened, put_into_attribute
+from spmdlint.analysis.evaluation.patched import Patched
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -66,6 +67,7 @@ class Objects:
         self.abstract = AbstractMethods(self)
         self.annotations = Annotations(evaluator)
         self.by_name = ByName(evaluator)
+        self.patched = Patched(evaluator)
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
         self._copies: dict[FunctionRef, list[tuple[FunctionRef, int, s.Call]]] = {}
@@ -228,7 +230,7 @@ class Objects:
         found = self.in_lineage(lineage, name, receiver or base)
         if receiver is not None and receiver.arguments is None:
             found = self.abstract.overrides(cls, name, found)
-        if name in self.project.fields_set_from_outside:
+        if self.patched.on(cls, name):
             return join(stored, found, ANYTHING)
         if stored:
             # A field that is declared and stored is not a parameter, unless the constructor is generated from

@@ -134,9 +134,10 @@ def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None
         )
     if isinstance(callee.base, DictionaryValue) and callee.name == "get" and arguments.positional:
         key = constant(arguments.positional[0])
-        if key is None or callee.base.open:
-            return ANYTHING if callee.base.each is None else join(any_element(callee.base), one(Constant(None)))
         missing = arguments.positional[1] if len(arguments.positional) > 1 else one(Constant(None))
+        if key is None or callee.base.open:
+            known = callee.base.each is not None or not callee.base.open
+            return join(any_element(callee.base), missing) if known else ANYTHING
         return callee.base.get(key.value) or missing
     return None
 
@@ -147,7 +148,7 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
         return one(Member(base, name))
     if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
         known = base.arguments.keyword(name)
-        return ANYTHING if known is None or name in ev.project.fields_set_from_outside else known
+        return ANYTHING if known is None or ev.objects.patched.on_others(name, base.site.ref.path) else known
     return None
 
 

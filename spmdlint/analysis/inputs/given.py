@@ -6,10 +6,12 @@ different programs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
 from spmdlint.analysis.callgraph.reach import Reach
@@ -25,12 +27,14 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import BY_LENGTH, REMAINDER
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.analysis.variance.tokenized import LONGEST
+from spmdlint.analysis.variance.writtenshapes import in_words, several_shapes, written_shapes
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -40,13 +44,15 @@ _SHAPED = (".zeros", ".ones", ".full", ".empty")
 _UNSURE = ("files", "named", "thread")
 _NEAR = 6
 """The most steps from what a process sees of the files to what it gathers."""
+_Made: TypeAlias = tuple[s.Call, ParallelCall]
 
 
 class Given(Struct, frozen=True):
     """An argument of a parallel call that differs between processes; ``static`` is the name of a static parameter.
 
     ``cause`` is the step of the reason that has to be fixed, if that is not its source. ``structure``: the tree
-    structure differs, not the shape of an array.
+    structure differs, not the shape of an array. ``shapes``: those that it may have, in words, if they are written out.
+    ``other`` is the same call on the other processes, if that is a different operation.
     """
 
     site: Site
@@ -55,6 +61,8 @@ class Given(Struct, frozen=True):
     static: str | None = None
     cause: Reason | None = None
     structure: bool = False
+    shapes: str | None = None
+    other: Site | None = None
 
 
 class Inputs:
@@ -76,6 +84,7 @@ class Inputs:
         self.facets = facets
         self.multi = multi
         self.preview = preview
+        self.control = Control(evaluator)
 
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""
@@ -87,8 +96,41 @@ class Inputs:
                 found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None
                 found = found or self._by_length(frame, argument.value, call)
                 if found is not None:
-                    yield found
+                    yield replace(found, shapes=in_words(written_shapes(self.ev, frame, argument.value)))
                     break
+        yield from self._in_two_calls()
+
+    def _in_two_calls(self) -> Iterator[Given]:
+        """Arguments of one call that the two arms of a branch make with different shapes."""
+        in_functions: dict[Frame, list[tuple[s.Call, ParallelCall]]] = {}
+        for frame, operation, call in self._calls:
+            if call.strength == "strong" and operation.arguments and not self._takes_any(call):
+                in_functions.setdefault(frame, []).append((operation, call))
+        for frame, calls in in_functions.items():
+            for branch in self.control.branches(frame.ref) if len(calls) > 1 else ():
+                for one, other in self._paired(frame, branch, calls):
+                    yield from self._of_pair(frame, branch.test, one, other)
+
+    def _paired(self, frame: Frame, branch: Branch, calls: Sequence[_Made]) -> Iterator[tuple[_Made, _Made]]:
+        """The calls in the two arms of a branch, if either makes only one, here or through other functions."""
+        block_of = frame.code.function.block_of
+        arms = [[made for made in calls if block_of[made[1].site.number] in arm] for arm in (branch.yes, branch.no)]
+        if not all(len(arm) == 1 for arm in arms) or not arms[0][0][1].matches(arms[1][0][1]):
+            return
+        if all(self._count(frame, arm) == 1 for arm in (branch.yes, branch.no)):
+            yield arms[0][0], arms[1][0]
+
+    def _count(self, frame: Frame, blocks: frozenset[int]) -> int:
+        """How many parallel calls some blocks make."""
+        running = frame.code.calls_in(sorted(blocks))
+        return sum(1 for number, call in running for _ in self.effects.of_call(frame, number, call))
+
+    def _of_pair(self, frame: Frame, test: int, one: _Made, other: _Made) -> Iterator[Given]:
+        given = [made[0].arguments[0].value for made in (one, other)]
+        shapes = several_shapes(self.ev, frame, given)
+        reason = self.facets.content.of(frame, test) if shapes is not None else None
+        if reason is not None and self._sure(frame, reason):
+            yield Given(Site(frame.ref, given[1]), other[1], reason, shapes=shapes, other=one[1].site)
 
     def _rooted(self, operation: s.Call, call: ParallelCall) -> int | None:
         """The argument that counts on one process only, so that all others may pass None for it."""

@@ -74,12 +74,12 @@ class Quantities:
     def _kept(self, frame: Frame, field: s.Attribute, depth: int) -> Quantity | None:
         """The quantity in an object's field, if its class stores it in only one place."""
         owner = certain(self.ev.value(frame, field.base))
-        objects, project = self.ev.objects, self.ev.project
-        if not isinstance(owner, Instance) or field.name in project.fields_of_others:
+        objects = self.ev.objects
+        if not isinstance(owner, Instance) or objects.patched.on(owner.cls, field.name):
             return None
         classes = [*objects.lineage(owner.cls), *objects.subclasses.get(owner.cls.ref, ())]
         stores = [each for cls in classes for each in objects.attribute_stores(cls.ref).get(field.name, ())]
-        if len(stores) != 1 or field.name in project.fields_set_from_outside:
+        if len(stores) != 1:
             return None
         method, number = stores[0]
         stored = self.ev.project.function(method).operations[number]

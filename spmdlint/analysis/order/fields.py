@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.fillings import in_loops, methods_of
 from spmdlint.analysis.evaluation.receivers import is_own_field, is_receiver
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.values import Frame, Instance
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -24,7 +24,9 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
     methods = list(dict.fromkeys(methods_of(origins.ev, frame, field.base)))
     codes = {method: origins.ev.code(method) for method in methods}
     ordered = any(_orders(code, field.name, inside=inside) for code in codes.values())
-    if ordered or field.name in origins.ev.project.fields_of_others:
+    objects = origins.ev.objects
+    owners = [value.cls for value in origins.ev.value(frame, field.base) if isinstance(value, Instance)]
+    if ordered or any(objects.patched.on(cls, field.name) for cls in owners):
         return None
     puts = {method: _puts(code, field.name, inside=inside) for method, code in codes.items()}
     filling = {codes[method].function.name for method in methods if puts[method]}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
+from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.elements import written_out
@@ -33,6 +35,8 @@ Sink = Literal[
     "dimensions", "nesting",
 ]  # fmt: skip
 
+MAX_ENTERED = 8
+"""The most calls of a function with functions that it may call which are examined."""
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
@@ -62,10 +66,12 @@ class SetLoops:
         held: Origins,
         variance: Origins,
         multi: MultiProcess,
+        entries: Entries,
         *,
         preview: bool,
     ) -> None:
         self.ev = evaluator
+        self.entries = entries
         self.multi = multi
         self.preview = preview
         self.variance = variance
@@ -92,13 +98,9 @@ class SetLoops:
             yield SetLoop(listed.call, listed.argument, listed.reason, "dimensions", listed.name)
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
             live = self.ev.live_blocks(frame)
-            for number in sorted(live):
-                test = function.blocks[number].test
-                operation = function.operations[test] if test is not None else None
-                if isinstance(operation, s.Next) and test is not None:
-                    yield from self._loop(frame, ref, number, test, operation)
+            for entered in (frame, *islice(self.entries.of(ref), MAX_ENTERED)):
+                yield from self._loops_of(entered)
             for block, position, call in frame.code.each(_READS):
                 if block not in live:
                     continue
@@ -107,6 +109,14 @@ class SetLoops:
                     yield from (each for each in found_here if not expects_failure(self.ev, frame, position))
                 elif isinstance(call, s.Subscript):
                     yield from self._share(frame, position, call)
+
+    def _loops_of(self, frame: Frame) -> Iterator[SetLoop]:
+        function = self.ev.function(frame)
+        for number in sorted(self.ev.live_blocks(frame)):
+            test = function.blocks[number].test
+            operation = function.operations[test] if test is not None else None
+            if isinstance(operation, s.Next) and test is not None:
+                yield from self._loop(frame, frame.ref, number, test, operation)
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
         """One process's share of what is listed in set order."""

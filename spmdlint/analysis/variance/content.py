@@ -184,8 +184,8 @@ class Variance(Property):
 
     def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | Literal["continue"] | None:
         values = origins.ev.value(frame, operation.base)
-        made_here = operation.name in origins.ev.project.fields_set_from_outside
-        if made_here and not any(isinstance(value, Instance) for value in values):
+        made_here = not any(isinstance(value, Instance) for value in values)
+        if made_here and origins.ev.objects.patched.on_others(operation.name, frame.ref.path):
             # What the program itself sets on a library's object says nothing about that object.
             return origins.of_own_parts(frame, operation)
         found = self._part(origins, frame, operation)

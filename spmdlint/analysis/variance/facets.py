@@ -46,7 +46,7 @@ class Facets:
         lengths = Lengths()
         lengths.content = self.content
         content.lengths = Origins(evaluator, calls, reach, lengths, walk)
-        shape = Shape()
+        shape = Shape(control)
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length
         structure = Structure(control)

@@ -6,7 +6,7 @@ only the target size counts. An array of a process's share has the share's lengt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
@@ -14,14 +14,17 @@ from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
+from spmdlint.analysis.variance.guarded import decided
 from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.analysis.variance.tokenized import ENCODED, LONGEST, padded_to_longest
 from spmdlint.analysis.variance.windows import Windows
+from spmdlint.analysis.variance.writtenshapes import several_shapes
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
@@ -40,6 +43,9 @@ class Shape(Property):
 
     content: Origins
     length: Origins
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -67,9 +73,26 @@ class Shape(Property):
             return self._loaded(origins, frame, number, operation)
         if isinstance(operation, s.Attribute):
             return self._encoded(origins, frame, operation) or CONTINUE
-        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.IfExp, s.Import)):
+        if isinstance(operation, s.IfExp):
+            return self._of_expression(origins, frame, operation) or CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.Import)):
             return CONTINUE
         return None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        shapes = several_shapes(origins.ev, frame, [value for _, value in places])
+        at = [place for place, _ in places]
+        text = f"whether {name} has the shape {shapes} depends on this"
+        return decided(self.content, self.control, frame, at, use, text) if shapes is not None else None
+
+    def _of_expression(self, origins: Origins, frame: Frame, choice: s.IfExp) -> Reason | None:
+        """Why one of two arrays with different shapes is chosen."""
+        shapes = several_shapes(origins.ev, frame, (choice.body, choice.orelse))
+        found = self.content.of(frame, choice.test) if shapes is not None else None
+        text = f"whether the shape is {shapes} depends on this"
+        return Reason(Site(frame.ref, choice.test), text, found.kind, found) if found is not None else None
 
     @staticmethod
     def _of_parts(origins: Origins, frame: Frame, display: s.Display | s.DictDisplay) -> Reason | None:

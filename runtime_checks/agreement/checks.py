@@ -1,0 +1,120 @@
+"""Whether this process is checked: until all have joined, while the checks are on, and once they have stepped aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_door
+from spmdlint.runtime_checks.errors import ChecksFailedError
+from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.records import UnknownRecordError
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.store import StoreLostError
+
+MAX_NOTES = 100
+LONGEST_REASON = 600
+ASIDE = "aside"  # the state of a process that continues without checks
+
+
+class Checks:
+    """The checks of this process: ``active``, or ``why_inactive``; and the remarks that they have made.
+
+    ``joining`` is there until it is decided whether the job is checked. ``broken`` is why a rehearsal has to fail.
+    ``hold_calls`` makes each call on the fast path look here first; ``tell_aside`` has further ways to tell the others
+    that the checks are over.
+    """
+
+    def __init__(self, job: Job, own: ThisProcess) -> None:
+        self._job = job
+        self._own = own
+        self.active = True
+        self.why_inactive = "a divergence was reported"
+        self.broken: str | None = None
+        self.joining: Joining | None = None
+        self.guard = Guard(self.failed)
+        self.notes: list[str] = []
+        self._noted: set[str] = set()
+        self.hold_calls: Callable[[], object] = lambda: None
+        self.tell_aside: list[Callable[[], object]] = []
+
+    def joins(self, *, wait: bool = False) -> bool:
+        """Whether all processes are known to be checked; steps aside if it is decided that none is."""
+        joining = self.joining
+        if joining is None:
+            return self.active
+        decision = joining.wait() if wait else joining.look()
+        return decision is not None and self.follow(decision)
+
+    def follow(self, decision: Decision) -> bool:
+        """Act on the decision of the job about its checks; returns whether it is checked."""
+        self.joining = None
+        if not decision.checked:
+            words = f"the runtime checks are off in all processes: {decision.reason}. {decision.advice}"
+            self.stand_down(words, tell=False)
+        return decision.checked
+
+    def failed(self, error: Exception) -> None:
+        """The checks themselves failed: a rehearsal must not be reported as clean, and a job must not be harmed."""
+        if isinstance(error, StoreLostError | UnknownRecordError | BlockedError):
+            self.stand_down(f"the checks are off from now on. {error}")
+            return
+        words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
+        self.stand_down(f"{words}; they are off from now on.")
+
+    def stand_down(self, reason: str, *, tell: bool = True) -> None:
+        """Stop comparing, say why once, and tell the others, which would wait for this process.
+
+        A rehearsal must not be reported as clean: it fails. Raises :class:`ChecksFailedError` there, but in a thread
+        of the checks the next call raises it.
+        """
+        if not self.active:
+            return
+        self.active = False
+        self.why_inactive = plain(reason, LONGEST_REASON)
+        write_error(f"spmdlint: {self.why_inactive}\n")
+        if self._job.options.rehearsal:
+            self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
+            self.hold_calls()
+        if tell:
+            self._tell_others()
+        if not is_own_thread():
+            self.raise_if_broken()
+
+    def _tell_others(self) -> None:
+        """Tell the others; where one way does not work, another may."""
+        job, joining = self._job, self.joining
+        reason = f"process {job.me} continues without checks: {self.why_inactive}"
+        ways: list[Callable[[], object]] = [
+            lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
+            lambda: job.exchange.put_aside(reason),
+            *self.tell_aside,
+        ]
+        if joining is not None:
+            ways.insert(0, lambda: close_door(job.store, reason))
+        folder = job.folder
+        if folder is not None:
+            ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
+        for way in ways:
+            with suppress(Exception):
+                way()
+
+    def raise_if_broken(self) -> None:
+        """In a rehearsal: the checks failed, so the program must not go on as if it were checked."""
+        if self.broken is not None:
+            raise ChecksFailedError(self.broken)
+
+    def warn(self, text: str) -> None:
+        """Keep a remark, and report it at once."""
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
+            write_error(f"spmdlint: {text}\n")
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the report, once."""
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
+            self._noted.add(text)
+            self.notes.append(text)

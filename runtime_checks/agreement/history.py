@@ -1,0 +1,269 @@
+"""The calls of a process so far, as it publishes them in background mode, and the verdict over all processes.
+
+Pure: histories come from the key-value store while the job runs, and from the recordings of processes that died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spmdlint.runtime_checks.agreement.bydevice import by_device
+from spmdlint.runtime_checks.agreement.standins import explained
+from spmdlint.runtime_checks.agreement.verdict import compare
+from spmdlint.runtime_checks.calls.modules import module_difference
+from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.reporting.sentences import (
+    call_words,
+    differs,
+    ended_word,
+    missing,
+    name_processes,
+    through_helper,
+)
+
+ENDED = ("finished", "raised", "died")
+Programs = Callable[[int, str], ProgramRecord]
+Texts = Callable[[int, str], Mapping[str, str]]
+
+
+@dataclass(slots=True)
+class History:
+    """One process: its state, and per group its members, its count and its last calls by index.
+
+    ``quiet`` are its calls without a collective.
+    """
+
+    state: str = "running"
+    counts: dict[str, int] = field(default_factory=dict)
+    members: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    rows: dict[str, dict[int, Row]] = field(default_factory=dict)
+    end: State = field(default_factory=lambda: State())
+    last: Row | None = None
+    quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
+
+    def is_threaded(self, group: str) -> bool:
+        """Whether other threads than the main one make calls of a group."""
+        return any(row.aside for row in self.rows.get(group, {}).values())
+
+    def add(self, row: Row) -> None:
+        """Add a call; later calls of a group have higher numbers."""
+        self.members[row.group] = row.members
+        self.rows.setdefault(row.group, {})[row.index] = row
+        self.counts[row.group] = max(self.counts.get(row.group, 0), row.index)
+        self.last = row
+
+
+def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+    """A history from rows in the order of the calls."""
+    history = History(state=state, end=State() if end is None else end)
+    for row in rows:
+        history.add(row)
+    return history
+
+
+def judge(
+    histories: Mapping[int, History], programs: Programs, texts: Texts = lambda _process, _digest: {}
+) -> Report | None:
+    """A proven divergence between the known histories, or None. A difference takes precedence over a missing process.
+
+    ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
+    """
+    found = _difference(histories, programs, texts) or _crossing(histories) or _circle(histories)
+    return found or _missing(histories, programs, texts)
+
+
+def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+    members = {key: group for history in histories.values() for key, group in history.members.items()}
+    for key, group in sorted(members.items()):
+        yield key, group, {process: histories[process] for process in group if process in histories}
+
+
+def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
+    for key, group, inside, rows in _sequences(histories, programs):
+        for first in _different(rows):
+            there = {process: one[first] for process, one in rows.items() if first in one}
+            records = {process: _record(programs, process, row) for process, row in there.items()}
+            found = compare(records)
+            if found is None:
+                continue  # an unknown field on one side agrees with anything
+            processes = {}
+            for process, row in there.items():
+                processes[process] = reported(row.place(), "calling")
+                processes[process].arguments = records[process].get("arguments")
+                processes[process].static = records[process].get("static") or None
+                processes[process].recent = _recent(rows[process], first)
+            if found.field == "function":
+                tell_definitions(processes, records)
+            message = differs(first, group, found.words, records)
+            report = diverged(found.kind, message, first, processes, found.field)
+            if found.kind != "sequence":  # the programs of two functions differ anyway
+                report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
+            return explained(report, group, records, _quiet(inside, key), texts)
+    return None
+
+
+def _sequences(
+    histories: Mapping[int, History], programs: Programs
+) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
+    """The calls of each group by process and number; of several threads, as each device sees them."""
+    for key, group, inside in _groups(histories):
+        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+        if not any(history.is_threaded(key) for history in inside.values()):
+            yield key, group, inside, rows
+            continue
+        for seen in by_device(rows, lambda process, row: programs(process, row.digest)):
+            yield key, group, inside, seen
+
+
+def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
+    return {process: history.quiet.get(key, ()) for process, history in inside.items()}
+
+
+def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
+    """One process for each of the first two calls that differ."""
+    digests: dict[str, int] = {}
+    for process, row in sorted(rows.items()):
+        digests.setdefault(row.digest, process)
+    return list(digests.values())[:2]
+
+
+def _record(programs: Programs, process: int, row: Row) -> Side:
+    """The record of a call; for a process that can no longer answer, the function's name."""
+    found = programs(process, row.digest) or ProgramRecord(function=row.function)
+    place: Place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
+    return {**Side(digest=row.digest), **found, **place}
+
+
+def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
+    """The known positions at which processes made different calls, up to a limit."""
+    digests: dict[int, str] = {}
+    found: set[int] = set()
+    for process in sorted(rows):
+        for index, row in rows[process].items():
+            if digests.setdefault(index, row.digest) != row.digest:
+                found.add(index)
+    seen: set[frozenset[str]] = set()
+    for index in sorted(found):
+        pair = frozenset(one[index].digest for one in rows.values() if index in one)
+        if pair not in seen:
+            seen.add(pair)
+            yield index
+
+
+def _crossing(histories: Mapping[int, History]) -> Report | None:
+    """Two processes that share two groups made their last calls of these groups in a different order."""
+    ends = _ends(histories)
+    for one, row in ends.items():
+        for other, its in ends.items():
+            first, second = row.group, its.group
+            if one >= other or first == second:
+                continue
+            mine, theirs = histories[one], histories[other]
+            shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
+            if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
+                processes = {one: reported(row.place(), "waiting"), other: reported(its.place(), "waiting")}
+                message = _cycle_words({one: row, other: its}, "wait", "is")
+                return diverged("sequence", message, row.index, processes)
+    return None
+
+
+def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
+    """The last call of each process that made one."""
+    return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
+
+
+def _cycle_words(ends: Mapping[int, Row], wait: str, is_in: str) -> str:
+    told = "; ".join(
+        f"process {number} {is_in} in call {row.index} of {name_processes(row.members)} "
+        f"({row.function}, {row.filename}:{row.line})"
+        for number, row in sorted(ends.items())
+    )
+    return f"the processes {wait} for each other in a cycle: {told}."
+
+
+def _circle(histories: Mapping[int, History]) -> Report | None:
+    """Processes that raised in their last calls, each of which one of the others had not made.
+
+    While they run, this is no proof for more than two: they may go on to the next call without waiting for this one.
+    """
+    stuck = {
+        process: row
+        for process, row in _ends(histories).items()
+        if histories[process].state == "raised"
+        and row.line is not None
+        and (histories[process].end.get("filename"), histories[process].end.get("line")) == (row.filename, row.line)
+    }
+    while True:
+        waits = {one: _awaited(histories, row, stuck) for one, row in stuck.items()}
+        awaited = {other for others in waits.values() for other in others}
+        left = {one: row for one, row in stuck.items() if waits[one] and one in awaited}
+        if len(left) == len(stuck):
+            break
+        stuck = left
+    if not stuck:
+        return None
+    processes = {}
+    for process, row in stuck.items():
+        processes[process] = reported(row.place(), "raised")
+        processes[process].detail = histories[process].end.get("detail")
+    first = stuck[min(stuck)]
+    return diverged("sequence", _cycle_words(stuck, "waited", "was"), first.index, processes)
+
+
+def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -> list[int]:
+    """The processes among these that have not made this call of a group."""
+    return [other for other in among if other in row.members and histories[other].counts.get(row.group, 0) < row.index]
+
+
+def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
+    for key, group, inside in _groups(histories):
+        most = max(history.counts.get(key, 0) for history in inside.values())
+        short = {p: h for p, h in inside.items() if h.state in ENDED and h.counts.get(key, 0) < most}
+        if not short:
+            continue
+        first = min(short, key=lambda process: short[process].counts.get(key, 0))
+        made = short[first].counts.get(key, 0)
+        processes: dict[int, ProcessReport] = {}
+        for process, history in inside.items():
+            row = history.rows.get(key, {}).get(made + 1)
+            if row is not None:
+                processes[process] = reported(row.place(), "calling")
+                processes[process].recent = _recent(history.rows[key], made + 1)
+            else:
+                processes[process] = ended_report(history, key)
+        ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
+        calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
+        where = ""
+        if calling is not None:
+            place = calling.told()
+            where = f", {call_words(place, through_helper(place))}"
+        others = f"{name_processes(ahead)} made call {made + 1}{where}"
+        message = missing({first: processes[first].told()}, made, group, others)
+        report = diverged("missing", message, made + 1, processes, short[first].state)
+        quiet = _quiet(inside, key)
+        if not any(quiet.values()):
+            return report
+        rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
+        records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        return explained(report, group, records, quiet, texts)
+    return None
+
+
+def ended_report(history: History, group: str) -> ProcessReport:
+    """A process without a call at a position: how it ended, otherwise its last call."""
+    one = reported(history.end, ended_word({"state": history.state, "detail": history.end.get("detail")}))
+    one.detail = history.end.get("detail")
+    one.index = history.counts.get(group, 0)
+    rows = history.rows.get(group, {})
+    if one.line is None and rows:
+        last = rows[max(rows)]
+        one.function, one.filename, one.line = last.function, last.filename, last.line
+        one.callers = list(last.callers)
+    return one
+
+
+def _recent(rows: Mapping[int, Row], upto: int) -> list[Place]:
+    return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]

@@ -1,0 +1,207 @@
+"""Joining: either all processes of a job are checked, or none is.
+
+Each process registers when it enables the checks. One record decides for all, and whoever writes it first decides:
+process 0 as soon as all have registered, any process as soon as two differ, and any process whose patience ends. A
+process that comes later reads the decision and follows it. So no process waits for one that runs without the checks,
+and none is compared with one that began elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from spmdlint.runtime_checks.records import UnknownRecordError, read_record
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.store import Store
+
+DECISION = "join/decision"
+FIRST_PAUSE = 0.02  # seconds until a process looks for the decision again; doubled up to
+LONGEST_PAUSE = 0.25  # or, in a large job, as long as
+LOOKS_A_SECOND = 512  # of all processes together take
+CLOSINGS_A_SECOND = 256  # of processes whose patience ends at the same time: each would read all registrations
+AT_THE_END = 3.0  # seconds that a process whose program has ended leaves to those that have not registered
+SHOWN = 8  # programs of the past
+
+
+class Member(msgspec.Struct, frozen=True):
+    """What a process says about its checks when it registers; an absent field is that of a release without it.
+
+    ``token`` tells two processes of one number apart. ``off`` are the layers of interception that are off. ``past`` are
+    programs over several processes that ran before the checks were on, and ``site`` is where they were enabled.
+    """
+
+    token: str = ""
+    version: str = ""
+    mode: str = ""
+    policy: str = ""
+    tree_above: int = 0
+    off: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
+    site: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether the job is checked; if not, why, and what to do."""
+
+    checked: bool
+    reason: str = ""
+    advice: str = ""
+
+
+class _Field(msgspec.Struct, frozen=True):
+    """Something that has to be equal everywhere."""
+
+    words: str
+    of: Callable[[Member], str]
+    advice: str
+
+
+_FIELDS = (
+    _Field("the releases of spmdlint differ", lambda one: one.version or "unknown", "Install the same one everywhere."),
+    _Field("the modes differ", lambda one: one.mode, "Give enable() the same mode on every process."),
+    _Field("on_divergence differs", lambda one: one.policy, "Give enable() the same policy on every process."),
+    _Field("SPMDLINT_TREE_ABOVE differs", lambda one: str(one.tree_above), "Give it the same value on every process."),
+    _Field(
+        "not the same calls are seen",
+        lambda one: f"without the layers {', '.join(one.off)}" if one.off else "all layers are on",
+        "Use one release of JAX everywhere, and see status().layers.",
+    ),
+)
+_ONE_PLACE = "Call enable() right after jax.distributed.initialize() on every process."
+
+
+def decide(members: Mapping[int, Member | None], count: int, waited: float | None) -> Decision | None:
+    """The decision over the processes that have registered, or None if it is too early.
+
+    A member is None if its record cannot be read. ``waited`` is the patience, in seconds, that has come to an end; None
+    if it has not.
+    """
+    unread = [process for process, one in members.items() if one is None]
+    if unread:
+        return Decision(
+            False, f"the registration of {name_processes(unread)} cannot be read", "Install one release of spmdlint."
+        )
+    known = {process: one for process, one in members.items() if one is not None}
+    for field in _FIELDS:
+        told = _sides({process: field.of(one) for process, one in known.items()})
+        if told is not None:
+            return Decision(False, f"{field.words}: {told}", field.advice)
+    if any(one.past for one in known.values()):
+        told = _sides({process: _past(one) for process, one in known.items()})
+        if told is not None:
+            return Decision(False, f"the processes were not enabled at the same place: {told}", _ONE_PLACE)
+    if len(known) == count:
+        return Decision(True)
+    if waited is None:
+        return None
+    absent = [process for process in range(count) if process not in known]
+    verb = "has" if len(absent) == 1 else "have"
+    return Decision(
+        False,
+        f"{name_processes(absent)} {verb} not called enable() within {waited:.0f} s",
+        f"{_ONE_PLACE} If that takes longer, set SPMDLINT_JOIN_WITHIN (seconds).",
+    )
+
+
+def _past(one: Member) -> str:
+    ran = f"after {', '.join(one.past[:SHOWN])} had run" if one.past else "before any parallel call"
+    return f"at {one.site or 'an unknown line'}, {ran}"
+
+
+def _sides(told: Mapping[int, str]) -> str | None:
+    """Returns "process 0: a; processes 1-3: b", or None if all are equal."""
+    sides: dict[str, list[int]] = {}
+    for process, words in sorted(told.items()):
+        sides.setdefault(words, []).append(process)
+    return "; ".join(f"{name_processes(who)}: {words}" for words, who in sides.items()) if len(sides) > 1 else None
+
+
+class Joining:
+    """One process on its way into the checks. Used by its watcher thread, and by a thread that waits in a call."""
+
+    def __init__(self, store: Store, me: int, count: int, mine: Member, within: float) -> None:
+        self._store = store
+        self._me = me
+        self._count = count
+        self._mine = mine
+        self._began = time.monotonic()
+        self._closes_at = self._began + within + me / CLOSINGS_A_SECOND
+        self._pause = FIRST_PAUSE
+        self._due = 0.0
+        self._lock = BoundedLock(BLOCKED_AFTER)
+        self.decision: Decision | None = None
+
+    def register(self) -> bool:
+        """Register this process; returns False if another one of its number has registered before."""
+        key = f"join/member/{self._me}"
+        if self._store.put(key, msgspec.to_builtins(self._mine)):
+            return True
+        try:
+            there = self._store.get(key, Member)
+        except UnknownRecordError:
+            return True  # whoever decides finds it
+        return there is not None and there.token == self._mine.token
+
+    def look(self) -> Decision | None:
+        """The decision, if there is one by now; makes it where it is this process's turn, and it can be made."""
+        with self._lock:
+            now = time.monotonic()
+            if self.decision is None and now >= self._due:
+                slowest = max(LONGEST_PAUSE, self._count / LOOKS_A_SECOND)
+                self._pause = min(2 * self._pause, slowest)
+                self._due = now + self._pause
+                self.decision = self._store.get(DECISION, Decision) or self._decide(now)
+            return self.decision
+
+    def wait(self) -> Decision:
+        """Wait for the decision; never longer than the patience of this process."""
+        while (decision := self.look()) is None:
+            time.sleep(self.rest())
+        return decision
+
+    def rest(self) -> float:
+        """Seconds until :meth:`look` looks again."""
+        return max(0.0, self._due - time.monotonic())
+
+    def wait_at_the_end(self) -> Decision:
+        """The same once the program has ended: those who come later must not be waited for."""
+        self._closes_at = min(self._closes_at, time.monotonic() + AT_THE_END)
+        return self.wait()
+
+    def _decide(self, now: float) -> Decision | None:
+        expired = now >= self._closes_at
+        if self._me and not expired:
+            return None
+        found = decide(self._members(), self._count, now - self._began if expired else None)
+        return None if found is None else self._post(found)
+
+    def _post(self, decision: Decision) -> Decision | None:
+        """Make a decision that of the job, or return the one that was made before."""
+        if self._store.put(DECISION, msgspec.to_builtins(decision)):
+            return decision
+        return self._store.get(DECISION, Decision)
+
+    def _members(self) -> dict[int, Member | None]:
+        if not self._store.lists:
+            return {process: one for process in range(self._count) if (one := self._member(process)) is not None}
+        texts = self._store.texts("join/member")
+        return {int(name): _read(text) for name, text in texts.items() if name.isdigit() and int(name) < self._count}
+
+    def _member(self, process: int) -> Member | None:
+        return self._store.get(f"join/member/{process}", Member)
+
+
+def close_door(store: Store, reason: str) -> None:
+    """Decide against the checks, if nothing is decided yet: this process cannot take part."""
+    store.put(DECISION, msgspec.to_builtins(Decision(False, reason, "See the output of that process.")))
+
+
+def _read(text: str) -> Member | None:
+    try:
+        return read_record(text, Member, "join/member")
+    except UnknownRecordError:
+        return None

@@ -1,0 +1,194 @@
+"""The recordings of a job, read after it: the calls of each process, and the first call at which they differ.
+
+A ring buffer that has wrapped around has lost its beginning; the rest is aligned by the numbers of the calls, never by
+guessing. Each row carries a digest of all calls before it, so that a difference in the lost part is still noticed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from spmdlint.runtime_checks.agreement.history import History, judge, read_history
+from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.recording.reading import read, read_end, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
+from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
+
+INCOMPLETE_STATUS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The rows and programs of each process, by its number.
+
+    ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
+    ``ends`` is how the programs ended, if that is recorded.
+    """
+
+    rows: Mapping[int, list[Row]]
+    programs: Mapping[int, Mapping[str, ProgramRecord]]
+    omitted: Mapping[int, list[str]] = field(default_factory=dict)
+    others: Sequence[int] = ()
+    ends: Mapping[int, State] = field(default_factory=dict)
+
+    def histories(self) -> dict[int, History]:
+        """The histories for the verdict; one without an end may have been killed before its next call."""
+        ends = {process: self.ends.get(process, State()) for process in self.rows}
+        return {
+            process: read_history(ends[process].get("state") or "running", found, ends[process])
+            for process, found in self.rows.items()
+        }
+
+
+@dataclass(slots=True)
+class Comparison:
+    """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case.
+
+    ``absent``: the processes that made calls with others, and of which there is no recording. ``behind``: by the set of
+    processes, the fewest calls that one of them made, if others made more. ``open`` are sentences on calls that may
+    differ, though no recorded field proves it.
+    """
+
+    report: Report | None = None
+    earlier: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    absent: set[int] = field(default_factory=set)
+    behind: dict[tuple[int, ...], int] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        """The exit status: an incomplete comparison without a difference proves nothing."""
+        return DIVERGED_STATUS if self.differs else 0 if self.agrees else INCOMPLETE_STATUS
+
+    @property
+    def differs(self) -> bool:
+        """True if the processes are known to differ."""
+        return self.report is not None or bool(self.earlier)
+
+    @property
+    def agrees(self) -> bool:
+        """True if all made the same calls from the same lines, as far as they are recorded."""
+        return not (self.differs or self.absent or self.behind or self.open)
+
+
+def load(folder: Path) -> Recorded:
+    """The recordings of one job in a folder: the one with the most processes; empty if none can be read."""
+    files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
+    jobs = {process: job_of(path.with_suffix(".events")) for process, path in sorted(files.items())}
+    wanted = Counter(jobs.values()).most_common(1)[0][0] if jobs else UNNAMED
+    rows = {process: found for process in sorted(files) if jobs[process] == wanted and (found := read(files[process]))}
+    omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
+    others = [process for process, job in jobs.items() if job != wanted]
+    ends = {process: end for process in rows if (end := read_end(files[process]))}
+    return Recorded(rows, {process: read_programs(files[process]) for process in rows}, omitted, others, ends)
+
+
+def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
+    """Sentences on recordings that were full."""
+    return [
+        f"The recording of process {process} was full: {' and '.join(words)} are not in it."
+        for process, words in omitted.items()
+        if words
+    ]
+
+
+def compare(recorded: Recorded) -> Comparison:
+    """Compare the processes."""
+    histories = recorded.histories()
+    programs = recorded.programs
+    found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord())))
+    members = {key: group for history in histories.values() for key, group in history.members.items()}
+    for key, group in sorted(members.items(), key=lambda item: item[1]):
+        inside = {process: histories[process] for process in group if process in histories}
+        absent = [process for process in group if process not in histories]
+        found.absent.update(absent)
+        if absent:
+            found.notes.append(f"There is no recording of {name_processes(absent)}.")
+        _compare_lost(key, group, inside, found)
+        _compare_ends(key, group, inside, found)
+        if not found.differs:
+            _compare_places(key, group, inside, found, programs)
+    found.notes += found.open
+    found.notes += not_recorded(recorded.omitted)
+    if recorded.others:
+        found.notes.append(f"The recordings of {name_processes(recorded.others)} are of another job.")
+    found.notes = list(dict.fromkeys(found.notes))
+    return found
+
+
+def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
+    """Note where the calls that all still have begin, and whether the calls before were the same."""
+    rows = {process: history.rows[key] for process, history in inside.items() if history.rows.get(key)}
+    if len(rows) < 2:
+        return
+    shared = set.intersection(*(set(known) for known in rows.values()))
+    named = name_processes(group)
+    if not shared:
+        spans = "; ".join(f"process {process} {min(known)} to {max(known)}" for process, known in rows.items())
+        found.notes.append(f"No call of {named} is recorded by all of them: {spans}.")
+        return
+    first = min(shared)
+    if first > 1:
+        found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
+    before: dict[str, list[int]] = {}
+    if len({known[first].digest for known in rows.values()}) == 1:
+        for process, known in rows.items():
+            before.setdefault(known[first].prefix, []).append(process)
+    if len(before) > 1:
+        sides = " and ".join(name_processes(processes) for processes in before.values())
+        found.earlier.append(
+            f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
+            "the point of divergence is no longer recorded. Background mode reports it while the job runs."
+        )
+
+
+def _compare_places(
+    key: str,
+    group: tuple[int, ...],
+    inside: Mapping[int, History],
+    found: Comparison,
+    programs: Mapping[int, Mapping[str, ProgramRecord]],
+) -> None:
+    """Note the first call of which the recordings prove no difference, and which may differ all the same."""
+    first: dict[int, dict[int, Row]] = {}
+    for process, history in inside.items():
+        for index, row in history.rows.get(key, {}).items():
+            first.setdefault(index, {})[process] = row
+    for index, there in sorted(first.items()):
+        places = {
+            process: f"{PurePath(row.filename).name}:{row.line}"
+            for process, row in there.items()
+            if row.filename and row.line
+        }
+        named = f"Call {index} of {name_processes(group)}"
+        if len(set(places.values())) > 1:
+            found.open.append(
+                f"{named} is made from different lines: {sides(places)}. What is "
+                "recorded of it is the same; where its arguments come from is not compared after a job."
+            )
+            return
+        unknown = [process for process, row in there.items() if row.digest not in programs[process]]
+        if unknown and len({row.digest for row in there.values()}) > 1:
+            found.open.append(f"{named} is not the same everywhere, but its arguments and program are not recorded.")
+            return
+
+
+def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
+    """Note which processes are ahead: if nothing differs, the one with fewer calls is the one to look at."""
+    counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
+    if len(set(counts.values())) > 1:
+        found.behind[group] = min(counts.values())
+        told: dict[int, list[int]] = {}
+        for process, count in counts.items():
+            told.setdefault(count, []).append(process)
+        words = "; ".join(
+            f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
+        )
+        found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")

@@ -1,0 +1,180 @@
+"""Whether the job itself is the same everywhere: devices, versions, flags, source files.
+
+There is no rendezvous: each process publishes its record when its devices are up, and compares it with those it finds.
+Differences that change programs are a verdict. Differing source files are a remark: it may be only a comment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.calls.frames import owner_of
+from spmdlint.runtime_checks.records import PreflightRecord
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
+
+FIELDS = {
+    "devices": "the number of local devices",
+    "kind": "the kind of device",
+    "jax": "the version of jax",
+    "jaxlib": "the version of jaxlib",
+    "python": "the version of Python",
+    "flags": "XLA_FLAGS",
+}
+MAX_SOURCES = 400
+MAX_SOURCE_BYTES = 4 << 20
+# Flags that only name output places, or that the number of devices already covers.
+_HARMLESS_FLAG = re.compile(r"dump|_dir=|_path=|_file=|_to=|cache|profile|force_host_platform_device_count")
+MAX_TOLD = 5  # source files named in one line
+
+
+def devices_are_up() -> bool:
+    """Whether this process has initialized its devices; this check never initializes them, and never waits.
+
+    While JAX initializes them, which may take until all processes do so, it holds a lock that its own check waits for.
+    """
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    lock = getattr(bridge, "_backend_lock", None)
+    if lock is not None:
+        if not lock.acquire(blocking=False):
+            return False
+        lock.release()
+    check = getattr(bridge, "backends_are_initialized", None)
+    return bool(check is not None and check())
+
+
+def record() -> PreflightRecord:
+    """The record of this process; call it only when its devices are up."""
+    import jax
+    import jaxlib
+
+    local = jax.local_devices()
+    return {
+        "devices": len(local),
+        "kind": local[0].device_kind if local else "none",
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "python": ".".join(map(str, sys.version_info[:2])),
+        "flags": meaningful_flags(os.environ),
+        "sources": _sources(),
+    }
+
+
+def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
+    """The flags that may change programs, sorted."""
+    words = " ".join(environment.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")).split()
+    return _meaningful(words)
+
+
+def meaningful_options(overrides: Iterable[tuple[str, Any]]) -> list[str]:
+    """The same for the options of one compilation, by name."""
+    return _meaningful(f"{name}={value}" for name, value in overrides)
+
+
+def _meaningful(words: Iterable[str]) -> list[str]:
+    return sorted(word for word in words if not _HARMLESS_FLAG.search(word))
+
+
+def _sources() -> dict[str, str]:
+    """Digests of the loaded source files next to the script or below it, by relative path."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not script:
+        return {}
+    folder = Path(script).resolve().parent
+    found: dict[str, str] = {}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or not path.endswith(".py") or owner_of(path) != "user":
+            continue
+        file = Path(path).resolve()
+        if file.is_relative_to(folder) and len(found) < MAX_SOURCES:
+            try:
+                if file.stat().st_size <= MAX_SOURCE_BYTES:
+                    digest = hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+                    found[str(file.relative_to(folder))] = digest
+            except OSError:
+                continue
+    return found
+
+
+def difference(mine: PreflightRecord, theirs: PreflightRecord) -> tuple[str, str, str] | None:
+    """A difference between two records that changes programs: in words, with both sides."""
+    for name, words in FIELDS.items():
+        if name in mine and name in theirs and mine.get(name) != theirs.get(name):
+            return words, _side(mine.get(name)), _side(theirs.get(name))
+    return None
+
+
+def different_sources(mine: PreflightRecord, theirs: PreflightRecord) -> list[str]:
+    """The source files that both have loaded and that differ."""
+    left, right = dict(mine.get("sources") or {}), dict(theirs.get("sources") or {})
+    return sorted(path for path in left.keys() & right.keys() if left[path] != right[path])
+
+
+def _side(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return str(value)
+
+
+class Setup:
+    """The preflight record of this process, and those it was compared with. Also used from the watcher thread."""
+
+    def __init__(self, job: Job, checks: Checks) -> None:
+        self._job = job
+        self._checks = checks
+        self._mine: PreflightRecord | None = None
+        self._compared = {job.me}
+        self._lock = BoundedLock(BLOCKED_AFTER)
+
+    @property
+    def compared(self) -> bool:
+        """Whether this process was compared with another."""
+        return len(self._compared) > 1
+
+    def publish(self) -> None:
+        """Publish this process's record, once its devices are up."""
+        with self._lock:
+            if self._mine is None and devices_are_up():
+                self._mine = record()
+                self._job.exchange.put_preflight(self._mine)
+
+    def _tell_sources(self, process: int, paths: list[str]) -> None:
+        """Report files that differ. It is not a verdict, because only a comment may differ."""
+        for path in paths:
+            self._checks.note(f"{path} differs between process {self._job.me} and process {process}.")
+        if paths:
+            words = ", ".join(paths[:MAX_TOLD]) + (
+                f" and {len(paths) - MAX_TOLD} more" if len(paths) > MAX_TOLD else ""
+            )
+            me = self._job.me
+            write_error(f"spmdlint: source files of process {me} and process {process} differ: {words}.\n")
+
+    def compare_with(self, process: int) -> Report | None:
+        """A report if this process and another were set up differently; None if not, or if the other's is unknown."""
+        self.publish()
+        if self._mine is None or process in self._compared:
+            return None
+        theirs = self._job.exchange.preflight(process)
+        if theirs is None:
+            return None
+        self._compared.add(process)
+        self._tell_sources(process, different_sources(self._mine, theirs))
+        found = difference(self._mine, theirs)
+        if found is None:
+            return None
+        words, mine, other = found
+        me = self._job.me
+        message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
+        sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
+        sides[process] = ProcessReport("running", detail=f"{words}: {other}")
+        return diverged("setup", message, None, sides)

@@ -1,0 +1,215 @@
+"""From records to a verdict: pure functions, no store, no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spmdlint.runtime_checks.calls.executables import comparable
+from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
+from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
+
+Sides = Mapping[int, Side]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The kind of a difference, its field, and the words that follow "the call differs"."""
+
+    kind: Kind
+    field: str
+    words: str
+
+
+def known_side(program: ProgramRecord, told: Side | None = None, place: Place | None = None) -> Side:
+    """All that is known of one side: what it told of its call only explains, and the record of its program decides."""
+    return {**Side(), **(place or Place()), **(told or Side()), **program}
+
+
+def compare(records: Sides) -> Difference | None:
+    """The difference between the records of processes at one position, the most informative first.
+
+    A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
+    on a process is unknown there and agrees with anything.
+    """
+    if not _decided(records):
+        return None
+    if _differs(records, "environment"):
+        return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
+    if _differs(records, "function") or _differs(records, "defined_at"):
+        return Difference("sequence", "function", f": {calls(records)}")
+    if _are_lambdas(records) and _places_differ(records):
+        return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
+    if _differs(records, "name"):
+        names = sides(records, lambda r: repr(r.get("name")))
+        if _places_differ(records):  # two barriers, each with its own name
+            return Difference("sequence", "function", f": {calls(records)} (with the names: {names})")
+        return Difference("arguments", "name", f" in its name: {names}")
+    if _differs(records, "value"):
+        if _places_differ(records):
+            return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
+        return _value_difference(records)
+    if _differs(records, "order") or _differs(records, "keys"):
+        return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
+    for look in (_static_difference, _argument_difference):
+        found = look(records)
+        if found is not None:
+            return found
+    if _differs(records, "devices"):
+        if len({frozenset(devices) for record in records.values() if (devices := record.get("devices"))}) > 1:
+            told = sides(records, lambda r: f"on the devices {r.get('devices')}")
+            return Difference("sequence", "function", f": {calls(records)} ({told})")
+        return Difference(
+            "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
+        )
+    return _program_difference(records)
+
+
+def _decided(records: Sides) -> bool:
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
+    return any(_differs(records, name) for name in fields) or _executables_differ(records)
+
+
+def _program_difference(records: Sides) -> Difference:
+    if not _differs(records, "module"):
+        return Difference("program", "executable", f" in its executable: {sides(records, _executable)}")
+    agree = ", though its arguments agree" if _same_arguments(records) else ""
+    return Difference("program", "module", f" in its lowered program{agree}")
+
+
+def _executables_differ(records: Sides) -> bool:
+    """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
+    known = [(name, record.get("module")) for record in records.values() if (name := record.get("executable"))]
+    return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
+
+
+def _executable(record: Side) -> str:
+    name = str(record.get("executable") or "unknown").rpartition("/")[2]
+    return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
+
+
+def _differs(records: Sides, name: str) -> bool:
+    return _unequal(record.get(name) for record in records.values())
+
+
+def _unequal(values: Iterable[object]) -> bool:
+    """Whether some of the values that are known are not the same."""
+    known = [value for value in values if value is not None]
+    return any(value != known[0] for value in known[1:])
+
+
+def _places_differ(records: Sides) -> bool:
+    """Whether the calls come from different lines of the program, be it through one line of a helper."""
+    return _unequal(place(one) or None for one in records.values()) or _unequal(map(callers_of, records.values()))
+
+
+def _same_arguments(records: Sides) -> bool:
+    """Whether the arguments look alike on all processes that know them, whichever call they come from."""
+    known = [given for record in records.values() if (given := record.get("arguments")) is not None]
+    forms = [[{**each, "origin": None} for each in given] for given in known]
+    return all(form == forms[0] for form in forms)
+
+
+def _keys(records: Sides) -> str:
+    """The first argument that differs on some process: its path, and which output of which call it is."""
+    known = {number: record.get("arguments") or () for number, record in records.items()}
+    columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
+    position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
+    if position is None:
+        return "it differs on some process"
+    return f"argument {position} differs: " + sides(
+        {number: given[position] for number, given in known.items()}, _named
+    )
+
+
+def _named(argument: Argument) -> str:
+    origin = argument.get("origin")
+    return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
+
+
+def _are_lambdas(records: Sides) -> bool:
+    return all(record.get("function") == "<lambda>" for record in records.values())
+
+
+def _environments(records: Sides) -> str:
+    names = sorted({name for record in records.values() for name in record.get("environment") or {}})
+    told = []
+    for name in names:
+        values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
+        if len(set(values.values())) > 1:
+            told.append(f"{name} ({sides(values)})")
+    return ", ".join(told)
+
+
+def _static_difference(records: Sides) -> Difference | None:
+    known = {number: static for number, record in records.items() if (static := record.get("static"))}
+    for name in sorted({name for static in known.values() for name in static}):
+        values = {number: static.get(name) for number, static in known.items()}
+        if len(set(values.values())) > 1:
+            return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
+    return None
+
+
+def _value_difference(records: Sides) -> Difference:
+    """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
+    name = next((name for record in records.values() if (name := record.get("name"))), "a value")
+    leaves = [record.get("arguments") or [] for record in records.values()]
+    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
+    if all(paths) and all(one == paths[0] for one in paths):
+        for position, path in enumerate(paths[0]):
+            words = {n: known[position].get("value") for n, known in zip(records, leaves, strict=True)}
+            if _unequal(words.values()):
+                return Difference("value", "value", f" in {name}, at {path}: {sides(words)}")
+    return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+
+
+def _argument_difference(records: Sides) -> Difference | None:
+    known = {number: given for number, record in records.items() if (given := record.get("arguments")) is not None}
+    if len(known) < 2:
+        return None
+    lengths = {number: len(arguments) for number, arguments in known.items()}
+    if _unequal(lengths.values()):
+        return Difference("arguments", "argument", f" in the number of its arguments: {sides(lengths)}")
+    for position in range(len(next(iter(known.values())))):
+        at = {number: arguments[position] for number, arguments in known.items()}
+        for name in ("shape", "dtype", "spec"):
+            values = {number: argument.get(name) for number, argument in at.items()}
+            if _unequal(values.values()):
+                path = next(iter(at.values())).get("path")
+                return Difference("arguments", "argument", f" in the {name} of {path}: {sides(values)}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A process that waits at a position of a group, with the number of calls it has announced in each group."""
+
+    group: str
+    processes: tuple[int, ...]
+    index: int
+    counts: Mapping[str, int]
+
+
+def deadlocked(me: int, mine: Wait, waits: Mapping[int, WaitRecord]) -> list[int]:
+    """The processes of a wait-for cycle through ``me``, or [].
+
+    ``waits`` holds the records that others published when they began to wait: the fields of :class:`Wait`, and
+    ``single``: whether one thread makes all their calls. A wait for a process that is stuck, and has not made that
+    call, cannot have ended since it was written: so no outdated record can prove a cycle.
+    """
+    counts: dict[int, Mapping[str, int]] = {me: mine.counts}
+    grew = True
+    while grew:
+        grew = False
+        for number, wait in sorted(waits.items()):
+            if number in counts or not wait.get("single"):
+                continue
+            group, index, members = str(wait.get("group")), int(wait.get("index") or 0), wait.get("processes") or []
+            if any(other in members and int(counts[other].get(group, 0)) < index for other in counts):
+                counts[number] = wait.get("counts") or {}
+                grew = True
+    closes = any(
+        number != me and number in mine.processes and int(counts[number].get(mine.group, 0)) < mine.index
+        for number in counts
+    )
+    return sorted(counts) if closes else []

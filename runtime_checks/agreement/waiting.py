@@ -1,0 +1,217 @@
+"""Waiting for other processes, while checking for a verdict, a process that ended, or a cycle of waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.standins import explained, late_words
+from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
+from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, Verdicts, WaitedEnoughError
+from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
+from spmdlint.runtime_checks.calls.ledger import Entry, Group
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, missing, name_processes, through_helper
+from spmdlint.runtime_checks.transport.job import Job
+
+T = TypeVar("T")
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process
+SILENT = 15.0  # seconds without an answer after which it counts as one without checks
+SHOWN = 3  # late processes that are described at a time
+LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
+LOOKS_A_SECOND = 256  # of all processes together take
+CIRCLE_SELDOM = 30.0
+CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is looked at, and acted on, while a call waits."""
+
+    job: Job
+    own: ThisProcess
+    others: OtherProcesses
+    checks: Checks
+    verdicts: Verdicts
+
+
+class Waiting:
+    """One process's wait at one position of one group, bounded by ``within`` seconds if given.
+
+    ``explain`` returns everything that explains the call that waits.
+    """
+
+    def __init__(
+        self,
+        outlook: Outlook,
+        group: Group,
+        entry: Entry,
+        explain: Callable[[], Details],
+        within: float | None = None,
+    ) -> None:
+        self._explain = explain
+        self._within = within
+        self._job = outlook.job
+        self._own = outlook.own
+        self._others = outlook.others
+        self._checks = outlook.checks
+        self._verdicts = outlook.verdicts
+        self._group = group
+        self._entry = entry
+        self._began = time.monotonic()
+        self._told_wait = False
+        self._warn_after = outlook.job.options.late_after
+        self._ask_after = ASK_EVERY
+        self._answered = 0.0
+        self._look_after = self._circle_at = 0.0
+
+    def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
+        """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
+        absent = sorted(awaited)
+        while True:
+            value = read()
+            if value is not None:
+                return value
+            self._look_around(absent)
+
+    def for_verdict(self, awaited: Iterable[int]) -> NoReturn:
+        """Wait until another process declares the verdict that is known to come."""
+        absent = sorted(awaited)
+        while True:
+            time.sleep(0.05)
+            self._look_around(absent)
+
+    def _look_around(self, absent: list[int]) -> None:
+        now = time.monotonic()
+        if now < self._look_after:
+            return
+        self._look_after = now + max(LOOK_EVERY, self._job.count / LOOKS_A_SECOND)
+        self._verdicts.heed()
+        if self._job.interrupted():
+            return
+        gone = self._others.ended_among(absent)
+        aside = [process for process, state in gone.items() if state["state"] == "aside"]
+        if aside:
+            self._checks.stand_down(
+                f"{name_processes(aside)} continues without checks, and so does process {self._job.me}."
+            )
+            raise StoodDownError
+        short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
+        if any(state["state"] != "interrupted" for state in short.values()):
+            self._verdicts.settle(self._missing(short))
+        waited = time.monotonic() - self._began
+        if self._within is not None and waited > self._within:
+            raise WaitedEnoughError
+        if waited > CIRCLE_AFTER and now >= self._circle_at:
+            self._look_for_circle()
+            self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
+        if waited > self._ask_after and not self._job.options.rehearsal:
+            self._ask_after = waited + ASK_EVERY
+            self._look_for_life(absent[0], waited)
+        if waited > self._warn_after:
+            self._warn_after *= 2
+            self._tell_late(absent, waited)
+
+    def _look_for_life(self, process: int, waited: float) -> None:
+        """Step aside if the checks of an awaited process are silent: it may have gone on without them."""
+        if self._others.whereabouts(process) is not None:
+            self._answered = waited
+        elif waited - self._answered > SILENT:
+            self._checks.stand_down(
+                f"the runtime checks are off from now on: those of process {process} have not answered for "
+                f"{waited - self._answered:.0f} s. It has died, is stopped, or its checks have failed."
+            )
+            raise StoodDownError
+
+    def _own_report(self) -> ProcessReport:
+        """The report on this process, with the way through the program to its call."""
+        own = self._own.report(self._entry, "waiting")
+        way = stack_lines(user_frame(sys._getframe()))
+        own.stack = way if len(way) > 1 else None
+        return own
+
+    def _missing(self, short: dict[int, State]) -> Report:
+        entry, me = self._entry, self._job.me
+        processes = {process: self._others.ended_report(process, state) for process, state in short.items()}
+        for process in self._group.processes:
+            if process not in processes:
+                processes[process] = self._others.position(process, self._group, entry)
+        processes[me] = self._own_report()
+        first = min(short)
+        made = short[first]["counts"].get(self._group.key, 0)
+        place = entry.placed()
+        where = call_words(place, through_helper(place))
+        told = {process: processes[process].told() for process in short}
+        waits = f"process {me} waits in call {entry.index}, {where}"
+        message = missing(told, made, self._group.processes, waits)
+        report = diverged("missing", message, entry.index, processes, str(short[first]["state"]))
+        calls = {me: known_side(entry.program.decisive(), self._explain())}
+        quiet = self._others.quiet_calls(self._group)
+        return explained(report, self._group.processes, calls, quiet)
+
+    def _look_for_circle(self) -> None:
+        group, entry, me = self._group, self._entry, self._job.me
+        counts = self._own.ledger.counts()
+        single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
+        if not self._told_wait:
+            record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
+            self._job.exchange.begin_wait({**record, **entry.placed(), "single": single})
+            self._told_wait = True
+        if not single:
+            return
+        waits = self._job.exchange.waits()
+        circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
+        if not circle:
+            return
+        processes = {}
+        told = []
+        for process in circle:
+            if process == me:
+                processes[process] = self._own_report()
+                members: list[int] = list(group.processes)
+            else:
+                processes[process] = reported(waits[process], "waiting")
+                members = waits[process]["processes"]
+            one = processes[process]
+            told.append(
+                f"process {process} waits in call {one.index} of {name_processes(members)} "
+                f"({one.function}, {one.filename}:{one.line})"
+            )
+        message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
+        self._verdicts.settle(diverged("sequence", message, entry.index, processes))
+
+    def _ran_alone(self, answer: Where) -> str:
+        """The words on a late process that ran this call without a collective, or ""."""
+        entry, key = self._entry, self._group.key
+        call: Place = {**entry.placed(), "defined_at": entry.program.defined_at}
+        mine = self._own.quiet.recent([self._group]).get(key, [])
+        words = late_words(call, mine, answer.get("uncounted", {}).get(key, []), entry.index)
+        return f"; it {words}" if words else ""
+
+    def _tell_late(self, absent: list[int], waited: float) -> None:
+        """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
+        entry, exchange, me = self._entry, self._job.exchange, self._job.me
+        still = [process for process in absent if not exchange.arrived(self._group.key, entry.index, process)]
+        if len(still) > SHOWN:
+            write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
+        for process in still[:SHOWN]:
+            answer = self._others.whereabouts(process)
+            where = "it does not answer: it has died, is stopped, or holds the GIL"
+            if answer is not None:
+                place = answer.get("place") or "an unknown line"
+                where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"
+                where += self._ran_alone(answer)
+                if answer.get("stack"):
+                    where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
+            write_error(
+                f"spmdlint: late: process {process}, for which process {me} has waited {waited:.0f} s at call "
+                f"{entry.index} ({entry.program.function}, {entry.site}): {where}\n"
+            )

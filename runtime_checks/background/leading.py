@@ -1,0 +1,291 @@
+"""Comparing: the first process of a group compares the samples of the others with its own calls.
+
+A sample that does not match is only the reason to ask for the last calls of both; these are the proof.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.verdicts import Verdicts
+from spmdlint.runtime_checks.background.absent import Absent
+from spmdlint.runtime_checks.background.asking import Asking
+from spmdlint.runtime_checks.background.lateness import Lateness
+from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
+from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.recording.journal import WINDOW
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.store import StoreLostError
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.background.member import Background
+
+USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
+ASKED = 6  # processes whose calls are requested; in a smaller group, all
+SMALL = 64  # processes in a job in which each reports on all on demand, and all are asked at the end
+STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
+STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
+GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
+AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
+
+
+class _Watched:
+    """The samples seen in one folder."""
+
+    def __init__(self) -> None:
+        self.samples: dict[int, Sample] = {}
+        self.moved: dict[int, float] = {}
+        self.ahead: dict[int, Sample] = {}
+        self.differ: set[int] = set()
+        self.looked_into: object = None
+        self.again = 0.0
+        self.pause = AGAIN
+
+
+class Leader:
+    """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
+
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        verdicts: Verdicts,
+        background: Background,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._checks = checks
+        self._verdicts = verdicts
+        self._background = background
+        self._watched: dict[str, _Watched] = {}
+        self._excused: set[tuple[int, str]] = set()
+        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
+        self._absent = Absent(job, others, background.journal)
+        self.asking = Asking(job, others, background)
+        self.lateness = Lateness(job, own, self.asking)
+
+    def look(self, now: float) -> None:
+        """Compare the published samples in all groups that this process leads."""
+        if self._job.interrupted():
+            return  # which reaches processes at different times
+        for group in self._own.ledger.groups():
+            for folder in self._folders(group, now):
+                report = self._look_at(group, folder, now)
+                if report is not None:
+                    self._verdicts.proclaim(report)
+                    return
+
+    def _folders(self, group: Group, now: float) -> list[str]:
+        """The folders to compare, including those of leaders that are gone or ended without a call of the group."""
+        me = self._job.me
+        if me not in group.processes:
+            return []
+        before = group.processes[: group.processes.index(me)]
+        absent = self._absent.among(group, before, now) if before else {}
+        is_first = all(self._gone(process) or process in absent for process in before)
+        return leads(group.key, group.processes, group.processes[0] if is_first else me)
+
+    def _gone(self, process: int) -> bool:
+        return self._job.gone(process) is not None
+
+    def _look_at(self, group: Group, folder: str, now: float) -> Report | None:
+        watched = self._watched.setdefault(folder, _Watched())
+        changed = self._read(group, folder, watched, now)
+        samples = watched.samples
+        most = max(sample.count for sample in samples.values())
+        to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
+        differ = watched.differ = {process for process in to_check if self._differs(group, process, watched)}
+        ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
+        short = {process for process in ended if samples[process].count < most or self._gone(process)}
+        uneven = len({sample.count for sample in samples.values()}) > 1
+        patience = STUCK_AFTER_ABORT if self._background.hurries else max(STUCK, 2 * self._background.cadence.interval)
+        still = now - max(watched.moved.values()) > patience
+        if differ or short or (uneven and still):
+            seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
+            if seen != watched.looked_into or ((differ or short) and now > watched.again):
+                watched.pause = AGAIN if seen != watched.looked_into else watched.pause * 2
+                watched.looked_into, watched.again = seen, now + watched.pause
+                report = self.inquire(group, differ | short, samples, far=bool(differ or short))
+                if report is not None:
+                    return report
+        self.lateness.look(group, samples, watched.moved, now)
+        return None
+
+    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
+        """Read a folder; returns the processes that have published since the last look."""
+        found = self._published(folder)
+        found[self._job.me] = self._background.own_sample(group)
+        silent = (process for process in members_in(folder, group.processes) if process not in found)
+        for process, sample in self._absent.among(group, silent, now).items():
+            found.setdefault(process, sample)
+        changed = []
+        for process, sample in found.items():
+            before = watched.samples.get(process)
+            if before is sample:
+                continue
+            changed.append(process)
+            if before is None or (before.serial, before.state) != (sample.serial, sample.state):
+                watched.moved[process] = now
+        watched.samples = found
+        return changed
+
+    def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
+        if process == self._job.me or group.trail is None or (process, group.key) in self._excused:
+            return False
+        # A process that is ahead is compared once this process has made the same number of calls.
+        sample = watched.ahead.get(process) or watched.samples[process]
+        if sample.count > group.count:
+            watched.ahead[process] = sample
+            return False
+        watched.ahead.pop(process, None)
+        mine = group.trail.at(sample.count)
+        return mine is not None and mine != sample.prefix
+
+    def inquire(
+        self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
+    ) -> Report | None:
+        """Request the calls of processes that seem to differ, and of some others; returns the verdict, if any."""
+        suspected = sorted(suspects)[:ASKED]
+        with self._lock:
+            wanted = list(suspected)
+            others = sorted(samples, key=lambda process: (-samples[process].count, process))
+            wanted += [process for process in others if process not in wanted][: max(2, ASKED - len(wanted))]
+            if self._job.me not in wanted:
+                wanted.append(self._job.me)
+            spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
+            all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
+            histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
+            report = judge(histories, self.asking.program, self.asking.texts)
+            if report is not None and len(group.processes) <= ASKED:
+                report = self._with_all(group, histories, report)
+        if report is None and far:
+            # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
+            excused = {
+                (process, group.key)
+                for process in suspected
+                if process in histories and histories[process].state not in ENDED
+            }
+            self._excused |= excused
+            for process, _ in sorted(excused):
+                self._checks.note(
+                    f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
+                    f"runs: {_why_excused(group, histories, self._job.me)}."
+                )
+        return report
+
+    def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:
+        """The verdict, including the processes of a small group that were about to make the call or publish it."""
+        for _ in range(ROUNDS):
+            missing = [process for process in group.processes if str(process) not in report.processes]
+            if not missing:
+                break
+            time.sleep(GRACE)
+            histories.update(self.asking.histories(missing, WINDOW))
+            report = judge(histories, self.asking.program, self.asking.texts) or report
+        return report
+
+    def last_look(self, ended: Mapping[int, State]) -> Report | None:
+        """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
+        # A process that exited without a message published no final counts either: its recording has them.
+        died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
+        uneven = _uneven(ended.values())
+        groups = [group for group in self._own.ledger.groups() if group.key in uneven or died]
+        suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
+        if not uneven and not died:
+            return None
+        if len(ended) <= SMALL:
+            # All are asked: a group that differs need not be one of this process, and a cycle has several.
+            with self._lock:
+                report = judge(self.asking.histories(sorted(ended), WINDOW), self.asking.program, self.asking.texts)
+            if report is not None:
+                return report
+        if not groups:
+            groups = self._own.ledger.groups()[:1]
+        for group in groups:
+            inside = [process for process in suspects if process in group.processes]
+            last = {process: (told.get("finals") or {}).get(group.key) for process, told in ended.items()}
+            odd = [process for process in inside if last[process] != last[self._job.me]]
+            samples = {process: Sample(0, 0) for process in inside}
+            report = self.inquire(group, odd, samples)
+            if report is not None:
+                return report
+        return None
+
+    def report_on_demand(self) -> None:
+        """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
+        job, own = self._job, self._own
+        lines: list[str] = []
+        tells_of_all = job.me == 0 or job.count <= SMALL
+        for group in own.ledger.groups() if tells_of_all else ():
+            samples: dict[int, Sample] = {}
+            for number in range(0, len(group.processes), SECTION):
+                samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
+            samples[job.me] = self._background.own_sample(group)
+            lines.append("spmdlint: " + self.lateness.words(group, samples, None))
+        where = own.where()
+        lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
+        lines += [f"      {frame}" for frame in where["stack"]]
+        write_error("\n".join(lines) + "\n")
+
+    def heard(self) -> dict[int, int]:
+        """How many calls each process had made when it last published."""
+        found: dict[int, int] = {}
+        try:
+            for group in self._own.ledger.groups():
+                for number in range(0, len(group.processes), SECTION):
+                    for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
+                        found[process] = max(found.get(process, 0), sample.serial)
+        except StoreLostError:
+            return {}
+        found.pop(self._job.me, None)
+        return dict(sorted(found.items()))
+
+    def _published(self, folder: str) -> dict[int, Sample]:
+        """The samples in a folder: the same objects as in the last look if nothing new was published."""
+        known, read = self._read_before.get(folder, {}), {}
+        for process, text in self._job.exchange.samples(folder).items():
+            before = known.get(process)
+            key = f"{folder}/{process}"
+            read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
+        self._read_before[folder] = read
+        return {process: sample for process, (_, sample) in read.items()}
+
+    def after_deaths(self) -> Report | None:
+        """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
+        with self._lock:
+            self._background.journal.drain()
+            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking.program)
+
+
+def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:
+    if any(history.is_threaded(group.key) for history in histories.values()):
+        return "threads make calls on different devices, which come in another order on each process"
+    return f"the digests of its calls differ from those of process {me}, but no field known on both sides does"
+
+
+def _uneven(ended: Iterable[State]) -> set[str]:
+    """The groups in which processes ended after different calls; who made none there has not said so."""
+    finals: dict[str, list[tuple[int, str]]] = {}
+    sizes: dict[str, int] = {}
+    for told in ended:
+        sizes.update(told.get("sizes") or {})
+        for key, final in (told.get("finals") or {}).items():
+            finals.setdefault(key, []).append(final)
+    none = (0, "0")
+    return {
+        key for key, found in finals.items() if len({*found, *([none] if len(found) < sizes.get(key, 0) else [])}) > 1
+    }

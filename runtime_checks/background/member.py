@@ -1,0 +1,286 @@
+"""Background mode: calls are recorded as they are made, published by the watcher thread, compared by one process.
+
+Nothing waits for another process, and the main thread never talks to the store. A divergence is found after the fact,
+even while the main threads hang in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.verdicts import Verdicts
+from spmdlint.runtime_checks.background.leading import Leader
+from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.calls.modules import pack_texts
+from spmdlint.runtime_checks.calls.prefixes import Trail
+from spmdlint.runtime_checks.recording.journal import Event, Journal
+from spmdlint.runtime_checks.recording.replay import pack
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.records import Answer, EventRecord, HistoryRecord, ProgramRecord, Question, State
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
+
+URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
+SHORTEST_REST = 0.01
+COMPILING_AFTER = 5.0
+HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
+PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
+
+
+class Background:
+    """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
+
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        verdicts: Verdicts,
+        recording: Recording | None,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._checks = checks
+        self._verdicts = verdicts
+        self._recording = recording
+        own.ledger.on_new = self._new_group
+        self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
+        self.journal.failed = checks.guard.failed
+        checks.hold_calls = self.journal.stop
+        self.leader = Leader(job, own, others, checks, verdicts, self)
+        self.cadence = Cadence(job.me, job.count)
+        self.state = "running"
+        self.end = State()
+        self.over = False
+        self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
+        self._kept = 0  # arguments in the kept explanations
+        self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
+        self._published_at: float | None = None
+        self._published: dict[str, tuple[Any, ...]] = {}
+        self._compiling: tuple[str, float] | None = None
+        self._urgent, self._served = threading.Event(), threading.Event()
+        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._hurry_until = 0.0
+        self._no_calls = False
+
+    def _new_group(self, group: Group) -> None:
+        if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
+            group.trail = Trail()
+
+    # Methods for the thread that makes the call.
+
+    def made(self, call: Call) -> None:
+        """Record a call that is not on the fast path; a new program is published before it runs."""
+        program = call.program
+        event = self.journal.event_of(program, call.site)
+        if program.digest not in self._explained:
+            self._explain(program, call)
+            self.journal.note_slowly(event)
+            if program.value is None and self._checks.joining is None:  # each asserted value is new
+                self._served.clear()
+                self._urgent.set()
+                self._job.wake_watcher()
+                self._served.wait(URGENT_WITHIN)
+        else:
+            self.journal.note_slowly(event)
+
+    def _explain(self, program: Program, call: Call) -> None:
+        record = call.record(self._own.provenance)
+        self._explained[program.digest] = record
+        if program.module is not None and inspect.ismethod(call.texts):
+            self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
+        self._kept += len(record["arguments"] or ())
+        while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
+            oldest, dropped = self._explained.popitem(last=False)
+            self._modules.pop(oldest, None)
+            self._kept -= len(dropped["arguments"] or ())
+        self.journal.explain(program, lambda: record)
+
+    def compiles(self, what: str | None) -> None:
+        """Record what the compiler is working on, or None when it is done."""
+        self._compiling = None if what is None else (what, time.monotonic())
+
+    def _stopped(self) -> None:
+        """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
+        while self._no_calls:
+            time.sleep(1.0)
+        self._checks.raise_if_broken()
+        self._verdicts.act()
+
+    # Methods for the watcher thread.
+
+    def tick(self) -> None:
+        """Number the recorded calls; publish and compare when it is time."""
+        self.journal.drain()
+        for group in self._own.ledger.groups():
+            if len(group.threads) > 1:
+                named = name_processes(group.processes)
+                self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
+        if self.journal.overrun:
+            self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
+        if not self._checks.active:
+            return
+        now = time.monotonic()
+        urgent = self._urgent.is_set() or now < self._hurry_until
+        if urgent or now >= self.cadence.publish_at:
+            self._urgent.clear()
+            self.publish()
+        if urgent or now >= self.cadence.look_at:
+            self.cadence.looked()
+            self.leader.look(now)
+
+    def stop_calls(self) -> None:
+        """Hold every thread at its next call: this process is being aborted."""
+        self._no_calls = True
+        self.journal.stop()
+
+    def hasten(self) -> None:
+        """Publish and look without waiting for one's turn, for some seconds: a process is being aborted."""
+        self._hurry_until = time.monotonic() + HURRY
+
+    @property
+    def hurries(self) -> bool:
+        """Whether a process was aborted some seconds ago."""
+        return time.monotonic() < self._hurry_until
+
+    def rest(self) -> float:
+        """Seconds until :meth:`tick` has something to do."""
+        leads = any(group.trail is not None for group in self._own.ledger.groups())
+        due = min(self.cadence.publish_at, self.cadence.look_at) if leads else self.cadence.publish_at
+        return max(SHORTEST_REST, due - time.monotonic())
+
+    def publish(self) -> None:
+        """Publish this process's position for the processes that compare it."""
+        with self._lock:
+            last, changed = self.journal.last, []
+            for group in self._own.ledger.groups():
+                sample = self._sample(group, last)
+                said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
+                if self._published.get(group.key) != said and self._job.me in group.processes:
+                    changed.append((group, sample, said))
+            self.cadence.published(len(changed))
+            for group, sample, said in changed:
+                for folder in publishes_in(group.key, group.processes, self._job.me):
+                    self._job.exchange.put_sample(folder, sample.data())
+                self._published[group.key] = said
+            self._published_at = time.monotonic()
+        self._served.set()
+
+    def published_age(self) -> float | None:
+        """Seconds since this process last published, or saw that nothing is new; None if it never did."""
+        return None if self._published_at is None else round(time.monotonic() - self._published_at, 1)
+
+    def _sample(self, group: Group, last: Event | None) -> Sample:
+        mine = last is not None and last.group is group
+        site = last.site if last is not None and mine else None
+        function = last.program.function if last is not None and mine else None
+        compiling = self._compiling
+        slow = compiling is not None and time.monotonic() - compiling[1] > COMPILING_AFTER
+        words = compiling[0] if compiling is not None and slow else None
+        return Sample(
+            count=group.count,
+            prefix=group.prefix,
+            serial=self.journal.made,
+            state=self.state,
+            last=mine,
+            function=function,
+            filename=site.filename if site is not None else None,
+            line=site.line if site is not None else None,
+            compiling=words,
+        )
+
+    def own_sample(self, group: Group) -> Sample:
+        """The position of this process in a group, as numbered so far."""
+        return self._sample(group, self.journal.last)
+
+    def answer(self) -> None:
+        """Answer the questions of other processes."""
+        exchange = self._job.exchange
+        for asker, question in exchange.questions().items():
+            answer: Answer = {"number": question.get("number", 0)}
+            if not self._checks.active:
+                answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
+            else:
+                self._tell_of_calls(question, answer)
+            if question.get("stack"):
+                answer["where"] = self._own.where()
+            exchange.put_answer(asker, answer)
+
+    def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+        if "history" in question:
+            self.journal.drain()
+            answer["history"] = self.history(question["history"])
+        if "program" in question:
+            answer["program"] = self.explained(question["program"])
+        if "texts" in question:
+            answer["texts"] = self.texts(question["texts"])
+
+    def explained(self, digest: str) -> ProgramRecord:
+        """The record behind a digest of this process."""
+        return self._explained.get(digest, ProgramRecord())
+
+    def texts(self, digest: str) -> dict[str, str]:
+        """The lowered module of a program of this process, packed."""
+        reference = self._modules.get(digest)
+        read = reference() if reference is not None else None
+        return pack_texts(read()) if read is not None else self._own.quiet.texts(digest)
+
+    def history(self, many: int) -> HistoryRecord:
+        """The last calls, for another process to compare: a table of events, and places in it."""
+        calls = list(self.journal.calls)[-many:]
+        places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
+        groups = self._own.ledger.groups()
+        return {
+            "state": self.state,
+            "end": self.end,
+            "members": {group.key: list(group.processes) for group in groups},
+            "groups": {group.key: (group.count, group.prefix) for group in groups},
+            "table": [_told(event) for event in places],
+            "calls": pack([places[event] for event in calls]),
+            "quiet": self._own.quiet.all(groups),
+        }
+
+    def hear(self) -> None:
+        """Check whether all have ended, or a process has left the checks."""
+        exchange = self._job.exchange
+        if self.state != "running" and exchange.over():
+            self.over = True
+        aside = exchange.aside() if self._checks.active else None
+        if aside is not None:
+            self._checks.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
+
+    # Methods for the end.
+
+    def finish(self, state: str, end: State) -> None:
+        """Publish that no more calls will come."""
+        self.journal.drain()
+        self.state, self.end = state, end
+        self.publish()
+
+
+def _told(event: Event) -> EventRecord:
+    site, program = event.site, event.program
+    told: EventRecord = {"group": event.group.key, "digest": program.digest, "function": program.function}
+    if site is not None:
+        told |= {"filename": site.filename, "line": site.line}
+        if site.callers:
+            told["callers"] = list(site.callers)
+    if program.identified:
+        told["defined_at"] = program.defined_at
+    if event.aside:
+        told["aside"] = True
+    return told

@@ -1,0 +1,56 @@
+"""One parallel call, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, WIDTH, Provenance
+from spmdlint.runtime_checks.calls.treenames import keys_of, shown_with
+from spmdlint.runtime_checks.records import Argument, ProgramRecord
+
+
+@dataclass(slots=True)
+class Call:
+    """The facts about a call before it is dispatched.
+
+    ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
+    once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
+    ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
+    source of a broadcast, None if the call is not one.
+    """
+
+    program: Program
+    site: Site | None
+    values: Sequence[Any] = ()
+    names: Sequence[str] | None = None
+    tree: Any = None
+    static: Mapping[str, str] = field(default_factory=dict)
+    tags: str = ""
+    texts: Callable[[], dict[str, str]] = dict
+    words: Sequence[str] = ()
+    source: bool | None = None
+
+    def described(self) -> list[Argument]:
+        """The arguments, each with a name for readers."""
+        described = describe_arguments(self.values, shown_with(self.names, keys_of(self.tree)))
+        for argument, words in zip(described, self.words, strict=False):
+            argument["value"] = words
+        return described
+
+    def record(self, provenance: Provenance) -> ProgramRecord:
+        """What is recorded of the program: the decisive fields, and what explains them."""
+        arguments = self.explained(provenance)
+        return {**self.program.decisive(), "static": dict(self.static), "arguments": arguments}
+
+    def explained(self, provenance: Provenance) -> list[Argument]:
+        """The arguments as reports show them, with the origin of each if it is known."""
+        described = self.described()
+        for number, argument in enumerate(described):
+            tag = self.tags[number * WIDTH : (number + 1) * WIDTH]
+            if tag and tag != UNKNOWN:
+                argument["origin"] = provenance.describe(tag)
+        return described

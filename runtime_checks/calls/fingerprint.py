@@ -1,0 +1,189 @@
+"""The parts of a parallel call that must agree, and those that explain a difference.
+
+The device assignment, the lowered module, the function's identity and the configuration decide. Shapes, specs and
+static arguments explain: two processes may pass a global array in different ways and still run one program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from spmdlint.runtime_checks.calls.treenames import Keys
+from spmdlint.runtime_checks.records import Argument, ProgramRecord
+
+# The configuration that changes the lowered program.
+CONFIGURATION = (
+    "jax_default_dtype_bits",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_enable_x64",
+    "jax_threefry_partitionable",
+    "jax_use_shardy_partitioner",
+)
+MAX_TEXT = 120
+_KEY = re.compile(r"\['([^']*)'\]")
+MAX_ARGUMENTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The identity of an executable or a named operation: the part of a fingerprint that is the same at every call.
+
+    ``devices`` are ids in the order of the assignment, ``processes`` their owners. ``module`` is the digest of the
+    canonical lowered module, None if it was never seen (loaded, or compiled before the checks were on): an unknown
+    module agrees with anything, but then ``executable``, the name of what was compiled, has to agree where hosts are
+    alike. A function that is not ``identified`` agrees with anything too. ``name`` and ``value`` belong to barriers and
+    asserted values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys`` that in other
+    containers, None if the call was not seen. ``communicates`` is whether it surely communicates between processes; an
+    ``undecided`` program may or may not, so that nothing can be proven from its calls. ``digest`` is a short name for
+    the decisive fields, equal on all processes that agree.
+    """
+
+    function: str
+    processes: tuple[int, ...]
+    devices: tuple[int, ...] = ()
+    defined_at: str | None = None
+    module: str | None = None
+    executable: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    value: str | None = None
+    order: str | None = None
+    keys: str | None = None
+    communicates: bool = True
+    undecided: bool = False
+    identified: bool = True
+    digest: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        fields = self.decisive()
+        if self.module is not None:
+            del fields["executable"]  # it only counts in a comparison with a program whose module is not known
+        text = json.dumps(fields, sort_keys=True)
+        object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
+
+    def decisive(self) -> ProgramRecord:
+        """The decisive fields, as data."""
+        return {
+            "environment": dict(self.environment) or None,
+            "function": self.function if self.identified else None,
+            "defined_at": self.defined_at,
+            "name": self.name,
+            "value": self.value,
+            "devices": list(self.devices) or None,
+            "module": self.module,
+            "executable": self.executable,
+            "order": self.order,
+            "keys": self.keys,
+        }
+
+
+def configuration() -> dict[str, str]:
+    """The configuration that changes programs, as it is now in this thread."""
+    import jax
+
+    return {name: str(getattr(jax.config, name)) for name in CONFIGURATION if hasattr(jax.config, name)}
+
+
+def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]:
+    """Split JAX's "step at /path/train.py:21" into the name and a place without the folder."""
+    if not source or source.startswith("<un"):  # JAX's name for a callable that is not a function
+        return fallback, None
+    name, _, place = source.partition(" at ")
+    path, _, line = place.rpartition(":")
+    return name or fallback, f"{PurePath(path).name}:{line}" if path and line.isdigit() else None
+
+
+def key_order(names: Sequence[str] | None) -> str | None:
+    """The order of the keys in the dictionaries among some arguments, whatever the keys are.
+
+    JAX sorts the keys of a ``dict`` and keeps the insertion order of an ``OrderedDict``. Two processes that insert them
+    in a different order pass the same names, shapes and program, but the wrong array for each name.
+    """
+    if names is None:
+        return None
+    levels: dict[str, dict[str, None]] = {}
+    for name in names:
+        for key in _KEY.finditer(name):
+            levels.setdefault(name[: key.start()], {})[key[1]] = None
+    return _order(levels)
+
+
+def container_order(keys: Sequence[Keys] | None) -> str | None:
+    """The same for the keys of other containers, on the way to each argument; None if they are not known."""
+    if keys is None:
+        return None
+    levels: dict[int, dict[str, None]] = {}
+    for node, key in itertools.chain.from_iterable(keys):
+        levels.setdefault(node, {})[key] = None
+    return _order(levels)
+
+
+def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
+    places = [[sorted(keys).index(key) for key in keys] for keys in levels.values()]
+    unsorted = [(level, order) for level, order in enumerate(places) if order != sorted(order)]
+    return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"
+
+
+def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[Argument]:
+    """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
+    described: list[Argument] = []
+    offset = len(values) - len(names) if names is not None else 0
+    for position, value in enumerate(values[:MAX_ARGUMENTS]):
+        named = names is not None and position - offset >= 0
+        path = names[position - offset] if named and names is not None else f"argument {position}"
+        described.append({"path": path or f"argument {position}", **_describe(value)})
+    return described
+
+
+def _describe(value: Any) -> Argument:
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return {"shape": [], "dtype": type(value).__name__, "spec": None, "shard": None}
+    sharding = getattr(value, "sharding", None)
+    shard: list[int] | None = None
+    if sharding is not None:
+        try:
+            shard = [int(n) for n in sharding.shard_shape(tuple(shape))]
+        except (TypeError, ValueError, AttributeError):
+            shard = None
+    return {
+        "shape": [int(n) for n in shape],
+        "dtype": str(getattr(value, "dtype", type(value).__name__)),
+        "spec": _spec(sharding),
+        "shard": shard,
+    }
+
+
+def _spec(sharding: Any) -> str | None:
+    if sharding is None:
+        return None
+    mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
+    if mesh is not None and spec is not None:
+        axes = ", ".join(f"{name}: {size}" for name, size in dict(mesh.shape).items())
+        return f"{spec} over ({axes})"
+    return type(sharding).__name__
+
+
+def describe_static(value: Any) -> str:
+    """A static argument as text that is the same on every process: never the repr of an unknown object."""
+    import enum
+
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)[:MAX_TEXT]
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple | list):
+        inner = ", ".join(describe_static(item) for item in value[:16])
+        return f"({inner})"[:MAX_TEXT]
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return name[:MAX_TEXT]
+    return f"a {type(value).__qualname__}"

@@ -1,0 +1,196 @@
+"""Places in the user's code: frames, tracebacks and stacks without the internals of JAX, Python and this package."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import sysconfig
+import threading
+import traceback
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Literal
+
+from spmdlint.runtime_checks.records import Place
+
+Owner = Literal["user", "library", "inside"]
+
+_HERE = {str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])}
+_LIBRARY = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {str(Path(sysconfig.get_path("stdlib")).resolve())}
+)
+_JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
+_RUNNER_FOLDERS = (
+    "/pytest/",
+    "/_pytest/",
+    "/pluggy/",
+)  # within a folder of packages; they call the test, and wait for nothing
+MAX_STACK = 40
+CALLERS = 3
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # until Python 3.12, frames of their own within a line
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line of Python: file (as Python knows it), line from 1, and the function around it.
+
+    ``callers`` are the user's next lines outwards, "file:line" each, where they are known: a line of a helper says
+    little without them.
+    """
+
+    filename: str
+    line: int
+    function: str
+    callers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
+
+    def place(self) -> Place:
+        """The line in the form for the exchange and for recordings."""
+        place: Place = {"filename": self.filename, "line": self.line}
+        if self.callers:
+            place["callers"] = list(self.callers)
+        return place
+
+    @property
+    def short(self) -> str:
+        """The line without its folder."""
+        return f"{Path(self.filename).name}:{self.line}"
+
+
+@lru_cache(maxsize=8192)
+def owner_of(filename: str) -> Owner:
+    """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
+    if filename.startswith("<") or _is_here(filename):
+        return "inside"
+    if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
+        return "inside"
+    if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
+        return "library"
+    return "user"
+
+
+def _is_here(filename: str) -> bool:
+    return any(filename.startswith(here + "/") for here in _HERE)
+
+
+@lru_cache(maxsize=1)
+def _jax_folder() -> str:
+    module = sys.modules.get("jax")
+    origin = getattr(module, "__file__", None)
+    return str(Path(origin).parent) + "/" if origin else "\0"
+
+
+def user_site(frame: FrameType | None) -> Site | None:
+    """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""
+    found = user_frame(frame)
+    if found is None:
+        return None
+    return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name, _callers(found))
+
+
+def _callers(inner: FrameType) -> tuple[str, ...]:
+    """The user's lines through which a frame was called, the nearest first."""
+    found: list[str] = []
+    below, frame = inner, inner.f_back
+    while frame is not None and len(found) < CALLERS:
+        if owner_of(frame.f_code.co_filename) == "user" and below.f_code.co_name not in COMPREHENSIONS:
+            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        below, frame = frame, frame.f_back
+    return tuple(found)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's code, or of a library if there is none."""
+    fallback: FrameType | None = None
+    while frame is not None:
+        owner = owner_of(frame.f_code.co_filename)
+        if owner == "user":
+            return frame
+        if owner == "library" and fallback is None:
+            fallback = frame
+        frame = frame.f_back
+    return fallback
+
+
+def entered(frame: FrameType | None) -> str | None:
+    """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
+    below = None
+    while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
+        if not _is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
+            below = frame
+        frame = frame.f_back
+    return below.f_code.co_name if below is not None and frame is not None else None
+
+
+def line_of(code: CodeType, lasti: int) -> int:
+    """The line of an instruction, for a frame that no longer exists."""
+    found = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            found = line
+    return found
+
+
+def raising_site(trace: TracebackType | None) -> Site | None:
+    """The innermost line of the user's code that an exception passed through."""
+    users: list[Site] = []  # a comprehension and the line that it is in are one
+    fallback: Site | None = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        owner = owner_of(code.co_filename)
+        site = Site(code.co_filename, trace.tb_lineno, code.co_name)
+        if owner == "user":
+            users[len(users) - (site.function in COMPREHENSIONS) :] = [site]
+        elif owner == "library":
+            fallback = site
+        trace = trace.tb_next
+    if not users:
+        return fallback
+    return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
+
+
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
+    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
+        trace = trace.tb_next
+    return trace
+
+
+def site_data(site: Site | None) -> Place:
+    """A line in the form for reports."""
+    return {**site.place(), "function": site.function} if site else {}
+
+
+def exit_site(trace: TracebackType | None) -> Site | None:
+    """The user's line that exited the program; None for the last line of a file, which ends it normally."""
+    site = raising_site(trace)
+    if site is None or site.function != "<module>":
+        return site
+    rest = (line.strip() for line in linecache.getlines(site.filename)[site.line :])
+    return site if any(line and not line.startswith("#") for line in rest) else None
+
+
+def stack_lines(frame: FrameType | None) -> list[str]:
+    """A stack as short lines, outermost first, without the frames of this package and of JAX.
+
+    Those of the test runner are left out too, unless there are no others.
+    """
+    summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
+    shown = [entry for entry in reversed(summary) if owner_of(entry.filename) != "inside"]
+    shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
+    return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
+
+
+def _is_runner(filename: str) -> bool:
+    return owner_of(filename) == "library" and any(folder in filename for folder in _RUNNER_FOLDERS)
+
+
+def main_stack() -> tuple[list[str], Site | None]:
+    """What the main thread is doing now, called from another thread: its stack and its innermost user line."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return stack_lines(frame), user_site(frame)

@@ -1,0 +1,181 @@
+"""Parallel calls that are not executables: barriers, asserted values, and the user's own callables."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, source_identity
+from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.provenance import Provenance
+from spmdlint.runtime_checks.guard import Guard
+
+
+class Caller(Protocol):
+    """What agrees on the calls of this process with the others of its job."""
+
+    me: int
+    count: int
+    guard: Guard
+    provenance: Provenance
+
+    def call(self, call: Call, within: float | None = None) -> str:
+        """Agree on a call before it is made."""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+SHOWN = 80
+LARGE = 1 << 20  # bytes
+BLOCK = 512  # words
+
+
+def announce(
+    caller: Caller,
+    function: str,
+    *,
+    name: str | None = None,
+    value: Value | None = None,
+    processes: Sequence[int] | None = None,
+    within: float | None = None,
+) -> None:
+    """Agree on a named operation of these processes (all by default) before it runs.
+
+    ``within`` bounds the wait in seconds for an operation with its own time-out.
+    """
+    members = tuple(sorted(processes)) if processes is not None else tuple(range(caller.count))
+    if caller.me not in members or len(members) < 2:
+        return
+    program = Program(function=function, processes=members, name=name, value=value.words if value else None)
+    leaves = value.leaves if value is not None else ()
+    values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
+    words = [leaf.words for leaf in leaves]
+    site = user_site(sys._getframe(1))
+    caller.call(Call(program, site, values=values, names=names, words=words), within=within)
+
+
+def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
+    """A callable that all processes have to call in the same order, with equal shapes and dtypes of array arguments."""
+    code = getattr(fun, "__code__", None)
+    place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
+
+    def announce_tracked(caller: Caller, given: object) -> None:
+        if not _outside_traces():
+            return
+        import jax
+
+        arrays = [leaf for leaf in jax.tree_util.tree_leaves(given) if hasattr(leaf, "shape")]
+        shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
+        program = Program(
+            function=name,
+            defined_at=place,
+            processes=tuple(range(caller.count)),
+            module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
+        )
+        tags = caller.provenance.tags_of(arrays)
+        caller.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
+
+    @functools.wraps(fun)
+    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+        caller = caller_of()
+        if caller is not None:
+            caller.guard.run(announce_tracked, caller, (args, kwargs))
+        return fun(*args, **kwargs)
+
+    return watched
+
+
+def _outside_traces() -> bool:
+    from jax._src import core
+
+    clean = getattr(core, "trace_state_clean", None)
+    return bool(clean is None or clean())
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of a value: where it is, and as text that is equal on two processes exactly if it is."""
+
+    path: str
+    held: Any
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several."""
+
+    words: str
+    leaves: Sequence[Leaf] = ()
+
+
+def as_value(value: Any) -> Value:
+    """A value for comparison.
+
+    Raises ``TypeError`` for a value without such a text, and ``ValueError`` for an array of which each process holds
+    a different part.
+    """
+    import jax
+
+    found, tree = jax.tree_util.tree_flatten_with_path(value)
+    leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
+    words = [leaf.words for leaf in leaves]
+    if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
+        return Value(words[0])
+    digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
+    return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
+
+
+def _leaf_words(leaf: Any) -> str:
+    if isinstance(leaf, bool | int | float | complex | str | bytes):
+        words = repr(leaf)
+        if len(words) <= SHOWN:
+            return words
+        return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
+    if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+        raise TypeError(
+            f"An object of type {type(leaf).__qualname__} cannot be compared between processes: pass numbers, strings, "
+            "arrays, or a pytree of them."
+        )
+    return _array_words(leaf)
+
+
+def _array_words(array: Any) -> str:
+    import numpy as np
+
+    array = getattr(array, "_base_array", array)
+    if not getattr(array, "is_fully_addressable", True):
+        if not array.is_fully_replicated:
+            raise ValueError(
+                "An array of which each process holds a different part cannot be compared between processes: pass a "
+                "replicated array, or its sum or norm."
+            )
+        array = array.addressable_data(0)
+    held = np.asarray(array)
+    shown = f" {held.tolist()}" if held.size == 1 else ""
+    return f"{held.dtype}{list(held.shape)}{shown} digest {_digest(np.ascontiguousarray(held))}"
+
+
+def _digest(held: Any) -> str:
+    """A digest of an array's bytes; for a large array, of the sums of its blocks, at the speed of memory."""
+    import numpy as np
+
+    data = held.reshape(-1).view(np.uint8)
+    if len(data) > LARGE:
+        words = data[: len(data) // (8 * BLOCK) * (8 * BLOCK)].view(np.uint64).reshape(-1, BLOCK)
+        rest = data[words.size * 8 :].tobytes()
+        sums = words.sum(axis=1).tobytes() + np.bitwise_xor.reduce(words, axis=1).tobytes()
+        return hashlib.blake2b(sums + rest, digest_size=10).hexdigest()
+    return hashlib.blake2b(data.tobytes(), digest_size=10).hexdigest()
+
+
+def barrier_members(arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[int] | None:
+    """The processes of ``wait_at_barrier(name, timeout_in_ms, process_ids)``; None for all."""
+    members = named.get("process_ids", arguments[2] if len(arguments) > 2 else None)
+    return None if members is None else [int(one) for one in members]

@@ -1,0 +1,284 @@
+"""The normal end of a process: publish it, and hold until all have ended or a process proves a divergence.
+
+Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
+a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses, Whereabouts
+from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
+from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.report import Report, diverged
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.store import StoreLostError
+
+TICK = 0.05
+SLOWEST_TICK = 0.5
+BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
+ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
+LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
+INTERRUPT_SPREADS = 5.0  # seconds until an interrupt of the whole job has reached all processes
+ASKED = 64  # processes that an interrupted one asks about
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the program ended in this process: "finished", "raised" or "interrupted", with place and message."""
+
+    state: str = "finished"
+    site: Site | None = None
+    detail: str | None = None
+
+
+class Closing:
+    """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
+
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        ending: Ending,
+        setup: Setup,
+        background: Background | None,
+        look: Callable[[], object],
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._others = others
+        self._checks = checks
+        self._ending = ending
+        self._setup = setup
+        self._background = background
+        self._look = look
+        self._life = Life(job, checks, background.leader.asking if background is not None else others)
+
+    def close(self, outcome: Outcome) -> None:
+        """Publish how this process ended and wait for the others; does not return if the job has diverged."""
+        limit = None
+        while True:
+            try:
+                if self._may_close():
+                    self._close(outcome)
+                return
+            except StoreLostError:
+                limit = limit or time.monotonic() + BEARS
+                if time.monotonic() > limit:
+                    return  # no process is left to agree with
+                time.sleep(SLOWEST_TICK)
+
+    def _may_close(self) -> bool:
+        """Whether all have joined, and the checks see what they should."""
+        joining = self._checks.joining
+        if joining is not None and not self._checks.follow(joining.wait_at_the_end()):
+            return False
+        self._look()
+        return self._checks.active
+
+    def leave_quietly(self) -> None:
+        """Publish that this process makes no more calls, without waiting for the others."""
+        try:
+            self._finish("finished", State())
+            self._job.exchange.put_state(self._own.end_state("finished", None, None))
+        except StoreLostError:
+            return
+
+    def _close(self, outcome: Outcome) -> None:
+        self._setup.publish()
+        self._leave_if_diverged()
+        if self._background is not None:
+            self._background.journal.drain()  # the last calls belong to how this process ended
+        state = self._publish(outcome)
+        if outcome.state == "interrupted":
+            if not self._interrupted_alone(state):
+                return
+            outcome = Outcome("raised", outcome.site, outcome.detail)
+            state = self._publish(outcome)
+        ended = self._all_ended(outcome, state)
+        if ended is None:
+            return
+        self._leave_if_diverged()
+        report = self._last_look(outcome, ended)
+        if report is not None:
+            self._ending.declare(report)
+            self._leave_if_diverged()
+        self._note_quiet(ended)
+        if self._background is not None:
+            if self._ending.verdict is None:
+                self._job.exchange.put_over()
+            self._ending.wake_all()
+
+    def _publish(self, outcome: Outcome) -> State:
+        """Publish how this process ended, and record it if all its calls are in the recording."""
+        state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
+        if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
+            self._own.recorded.end(state)
+        if self._job.folder is not None:
+            self._job.folder.put_state(self._job.me, state)
+        self._finish(outcome.state, state)
+        self._job.exchange.put_state(state)
+        return state
+
+    def _finish(self, word: str, state: State) -> None:
+        """Publish what others may still ask, before they learn that this process has ended."""
+        if self._background is not None:
+            self._background.finish(word, state)
+        else:
+            self._own.publish_quiet(self._job.exchange)
+
+    def _interrupted_alone(self, state: State) -> bool:
+        """Whether others still run after an interrupt of the whole job would have reached them: they wait in vain."""
+        job = self._job
+        if job.count > ASKED:
+            return False
+        ended = {job.me: state}
+        until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
+        while time.monotonic() < until:
+            self._collect(ended)
+            if len(ended) == job.count or not self._checks.active or job.interrupted():
+                return False
+            time.sleep(tick)
+            tick = min(tick * 1.2, SLOWEST_TICK)
+        return True
+
+    def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
+        """Hold until all have ended; returns how each ended, or None if this process need not check that."""
+        job, background = self._job, self._background
+        began, tick = time.monotonic(), TICK
+        ended = {job.me: state}
+        self._life.begin()
+        while len(ended) < job.count:
+            if not self._checks.active:
+                return None
+            if background is None or self._ending.verdict is not None:
+                self._leave_if_diverged()
+            held = time.monotonic() - began
+            if job.interrupted() or held > self._longest(outcome):
+                return None
+            if background is None or self._closes():
+                self._collect(ended)
+                self._life.look([process for process in range(job.count) if process not in ended])
+            elif background.over:
+                return None
+            else:
+                self._life.look([0])
+            if len(ended) < job.count:
+                time.sleep(tick)
+                tick = min(tick * 1.2, SLOWEST_TICK)
+        return ended
+
+    def _collect(self, ended: dict[int, State]) -> None:
+        told = self._job.exchange.states() if self._background is not None else None
+        for process in range(self._job.count):
+            if process in ended or (told is not None and process not in told and self._job.folder is None):
+                continue
+            found = self._others.ended(process)
+            if found is not None:
+                ended[process] = found
+
+    def _longest(self, outcome: Outcome) -> float:
+        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        if self._background is not None and not self._job.options.rehearsal:
+            return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
+        return LONGEST_HOLD if outcome.state == "raised" else math.inf
+
+    def _closes(self) -> bool:
+        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
+        return all(self._job.gone(process) is not None for process in range(self._job.me))
+
+    def _leave_if_diverged(self) -> None:
+        ending = self._ending
+        if ending.look() is None:
+            return
+        if self._job.options.on_divergence == "report":
+            ending.tell()
+        else:
+            ending.leave()
+
+    def _last_look(self, outcome: Outcome, ended: dict[int, State]) -> Report | None:
+        """Checks that are possible only when all have ended."""
+        if any(one["state"] == "raised" for one in ended.values()):
+            for process in ended:
+                report = self._setup.compare_with(process)
+                if report is not None:
+                    return report
+        if self._background is not None:
+            report = self._background.leader.last_look(ended)
+            if report is not None:
+                return report
+        dead = {process: one for process, one in ended.items() if one["state"] == "died"}
+        if dead and outcome.state == "raised":
+            # An exception after a peer's death is a consequence of it.
+            return self._after_death(ended, dead)
+        return None
+
+    def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
+        processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
+        words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
+        others = name_processes(set(ended) - set(dead))
+        message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
+        return diverged("missing", message, None, processes, "died")
+
+    def _note_quiet(self, ended: dict[int, State]) -> None:
+        quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
+        self._note_unequal(quiet, "which has no collective", "That is harmless.")
+        undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
+        unknown = "of which it is not known whether it communicates"
+        self._note_unequal(undecided, unknown, "Look there first if something hangs or differs.")
+
+    def _note_unequal(self, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
+        for name in sorted({name for one in counted.values() for name in one}):
+            counts = {process: one.get(name, 0) for process, one in counted.items()}
+            if len(set(counts.values())) > 1:
+                words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
+                self._checks.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")
+
+
+class Life:
+    """Whether the checks of those that this process waits for still answer: if not, they may have ended unseen."""
+
+    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
+        self._job = job
+        self._checks = checks
+        self._asked = asked
+        self._every = max(ASK_EVERY, job.count / ASKED)
+        self._heard = self._due = 0.0
+
+    def begin(self) -> None:
+        """The wait begins now."""
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
+            return
+        if self._asked.lives(processes[0]):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            self._checks.stand_down(
+                f"the runtime checks are off at the end of this job: those of process {processes[0]} have not "
+                f"answered for {silence:.0f} s, and how it ended is not known."
+            )
+
+
+def is_elastic() -> bool:
+    """Whether the job goes on without processes that have died."""
+    return bool(getattr(getattr(sys.modules.get("jax"), "config", None), "jax_enable_recoverability", False))

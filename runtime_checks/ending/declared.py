@@ -1,0 +1,200 @@
+"""How a job ends: one verdict for all processes, reported by each, without JAX's shutdown barrier.
+
+The first process that can prove a divergence writes the verdict under one key; every other process adopts it. A process
+exits with ``os._exit``: JAX's own exit waits up to 300 s for processes that will not come, and then ends with an
+unrelated error. The process that hosts the coordination service exits last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.verdicts import StoodDownError
+from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
+from spmdlint.runtime_checks.reporting.reportfile import write_report_file
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.store import StoreLostError
+
+VERDICT_KEY = "verdict/job"
+LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
+
+
+class Ending:
+    """The verdict of the job as this process knows it, and the action that follows."""
+
+    def __init__(self, job: Job, checks: Checks, complete: Callable[[Report], None]) -> None:
+        self._job = job
+        self._store = job.store
+        self._options = job.options
+        self._folder = job.folder
+        self._checks = checks
+        self._complete = complete
+        self._told = threading.Event()
+        self._mine = False  # whether this process declared the verdict
+        self._raised = False
+        self._short = False  # whether only its first sentence is known
+        self._leaving = threading.Lock()
+        self.verdict: Report | None = None
+        self.acknowledged = threading.Event()
+
+    def declare(self, report: Report) -> Report:
+        """Make a report the job's verdict, or adopt the one that another process declared earlier."""
+        self._complete(report)
+        try:
+            self._mine = self._store.put(VERDICT_KEY, report.as_data())
+            if not self._mine:
+                self.look()
+        except StoreLostError:
+            self._mine = True  # the process that proved it can still report it
+        self.verdict = self.verdict or report
+        return self.verdict
+
+    def look(self) -> Report | None:
+        """The job's verdict, if one was declared."""
+        if self.verdict is None:
+            self.verdict = self._store.get(VERDICT_KEY, Report)
+        return self.verdict
+
+    def word(self) -> Word:
+        """The verdict in short, for processes that only repeat it."""
+        if self.verdict is None:
+            return {}
+        told = self.verdict
+        return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
+
+    def hear(self, told: ShortVerdict) -> None:
+        """Adopt a verdict that another process announced; its short form if the full one cannot be read any more."""
+        try:
+            self.look()
+        except StoreLostError:
+            if self._options.on_divergence != "report" or self._folder is not None:
+                raise
+        if self.verdict is None:
+            self.verdict, self._short = from_data(told), True
+
+    def settle(self, report: Report) -> None:
+        """Declare a verdict to all processes and act on it; for a thread that makes calls."""
+        self.declare(report)
+        self._act_and_stop()
+
+    def proclaim(self, report: Report) -> None:
+        """Declare a verdict from another thread; the threads that make calls act on it."""
+        self.declare(report)
+        self.wake_all()
+
+    def heed(self) -> None:
+        """Act on a verdict that another process declared, if there is one."""
+        if self.look() is not None:
+            self._act_and_stop()
+
+    def _act_and_stop(self) -> None:
+        """Act on the verdict; under the policy "report", the checks of this process end, and nothing else."""
+        self.act()
+        self._checks.active = False
+        raise StoodDownError
+
+    def wake_all(self) -> None:
+        """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
+        self._job.wake_others(self.word())
+        self._job.wake_watcher()
+
+    def act(self) -> None:
+        """Act on the verdict according to the policy: raise, exit, or report and continue."""
+        report = self.verdict
+        if report is None:
+            return
+        self.acknowledged.set()
+        if self._options.on_divergence == "raise":
+            self._tell_in_short(report)
+            raise DivergenceError(report)
+        if self._options.on_divergence == "exit":
+            self.leave()
+        self.tell()
+
+    def _tell_in_short(self, report: Report) -> None:
+        """Say at once what is raised: the program may catch it, and the report comes when it ends."""
+        if not self._raised and not self._told.is_set() and self._folder is None:
+            self._raised = True
+            write_error(f"spmdlint: {report.verdict} ({report.kind}), raised as DivergenceError: {report.message}\n")
+
+    def tell(self) -> None:
+        """Write the report to standard error and to the launcher, once."""
+        if self._told.is_set() or self.verdict is None:
+            return
+        self._told.set()
+        if self._folder is not None:
+            self._folder.put_report(self.verdict)
+            words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
+        elif self._options.mode == "background" and not self._mine:
+            # The full report appears once per job, not a thousand times in one log.
+            named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
+            path = self._write_file(self.verdict)
+            where = {"report": str(path)} if path is not None else {}
+            words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
+        else:
+            words = as_text(self.verdict)
+            path = self._write_file(self.verdict) if self._options.mode == "background" else None
+            if path is not None:
+                words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
+        write_error(words)
+
+    def _write_file(self, report: Report) -> Path | None:
+        return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
+
+    def leave(self) -> None:
+        """Report, and end this process at once, from any thread."""
+        if not self._leaving.acquire(blocking=False):
+            time.sleep(60)  # another thread is already ending this process
+        self.flush()
+        self.tell()
+        self._say_left()
+        self._wait_if_host()
+        os._exit(self._options.exit_status)
+
+    @staticmethod
+    def flush() -> None:
+        """Write what the program has printed."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+
+    def _say_left(self) -> None:
+        try:
+            self._store.put(f"left/{self._job.me}", {}, replace=True)
+        except StoreLostError:
+            return
+
+    def _wait_if_host(self) -> None:
+        if not hosts_service():
+            return
+        limit = time.monotonic() + LAST_WAIT
+        try:
+            while time.monotonic() < limit and len(self._left()) < self._job.count:
+                time.sleep(0.05)
+        except (StoreLostError, UnknownRecordError):
+            return
+
+    def _left(self) -> set[str]:
+        """The processes that exit, or that their backend has aborted."""
+        states = self._store.children("state", State)
+        return set(self._store.texts("left")) | {name for name, told in states.items() if told.get("state") == "died"}
+
+
+def hosts_service() -> bool:
+    """Whether the coordination service runs in this process: if this process exits, the others abort."""
+    distributed: Any = sys.modules.get("jax._src.distributed")
+    service = getattr(getattr(distributed, "global_state", None), "service", None)
+    return service is not None and not getattr(service, "elsewhere", False)

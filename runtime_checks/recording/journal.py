@@ -1,0 +1,244 @@
+"""The calls of a process in background mode: recorded before the dispatch, numbered afterwards.
+
+Recording a call appends an existing object; a new object is made when a program is called from a line for the first
+time. The watcher thread numbers, hashes and finds source lines.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site, line_of, owner_of, user_frame
+from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.calls.prefixes import extend
+from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.records import ProgramRecord, State
+
+WINDOW = 16384  # calls that are kept
+LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
+EVENTS = 8192  # events remembered by origin
+ASSERTED = 64  # the same for asserted values, most of which are new
+
+
+class Hook(Protocol):
+    """Something of the fast path through which calls are recorded."""
+
+    def stop(self, ask: Callable[[], None]) -> None:
+        """Call ``ask`` before each call from now on."""
+
+
+class Event:
+    """A program called from one line in one thread; every call of it is this one object.
+
+    The line is the instruction ``lasti`` of ``code``, if that is the user's, with calls ``through`` library code in
+    between. A call from ``code`` at the instruction ``expected`` is assumed to be this one without checking its thread.
+    """
+
+    __slots__ = (
+        "_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "through", "user",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, group: Group, thread: int) -> None:
+        self.program = program
+        self.group = group
+        self.thread = thread
+        self.digest = int(program.digest, 16)
+        self.number = 0  # its number in the recording
+        self.code: CodeType | None = None
+        self.lasti = self.expected = -1
+        self.through: tuple[CodeType, ...] = ()
+        self.user: tuple[CodeType, int] | None = None
+        self._site: Site | None = None
+
+    @property
+    def site(self) -> Site | None:
+        """The user's line, computed on demand."""
+        if self._site is None and self.user is not None:
+            code, lasti = self.user
+            self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
+        return self._site
+
+    @property
+    def aside(self) -> bool:
+        """Whether it is called in another thread than the main one."""
+        return self.thread != threading.main_thread().ident
+
+    def is_called_by(self, frame: FrameType | None) -> bool:
+        """Whether this frame comes from the line."""
+        for code in self.through:
+            if frame is None or frame.f_code is not code:
+                return False
+            frame = frame.f_back
+        return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
+
+    def at(self, site: Site | None) -> None:
+        """Set the place that it is called from."""
+        self._site = site
+
+
+class Journal:
+    """The recorded calls of a process. ``on_stop`` is called in the calling thread once the journal is stopped.
+
+    ``overrun`` is whether some calls were lost because they came faster than they could be counted.
+    """
+
+    def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
+        self.pending: deque[Event] = deque(maxlen=LIMIT)
+        self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
+        self.overrun = False
+        self.calls: deque[Event] = deque(maxlen=WINDOW)
+        self.made = 0
+        self.last: Event | None = None
+        self._ledger = ledger
+        self._recording = recording
+        self._on_stop = on_stop
+        self.stopped = False
+        self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
+        self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
+        self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
+        self._written: OrderedDict[str, None] = OrderedDict()  # programs with a record in the recording
+        self._written_values: OrderedDict[str, None] = OrderedDict()  # the same of asserted values
+        self._lock = threading.RLock()
+        self._main = threading.main_thread().ident
+        keep = self.pending.append
+        self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
+
+    def stop(self) -> None:
+        """From now on each call runs ``on_stop`` first."""
+        if not self.stopped:
+            self.stopped = True
+            for hook in list(self.hooks):
+                hook.stop(self._on_stop)
+
+    def note_slowly(self, event: Event) -> None:
+        """Record a call that is not on the fast path."""
+        if self.stopped:
+            self._on_stop()
+        self.note(event)
+
+    def event_at(self, program: Program, frame: FrameType) -> Event:
+        """The event of a program called by a frame in this thread."""
+        thread = threading.get_ident()
+        found = user_frame(frame)
+        user = (found.f_code, found.f_lasti) if found is not None else None
+        key = (program.digest, user and (id(user[0]), user[1]), thread)
+        event = self._events.get(key)
+        if event is None:
+            made = Event(program, self._ledger.group(program.processes), thread)
+            event = self._remember(key, made, self._events, EVENTS)
+            event.user = user
+            if found is not None and owner_of(found.f_code.co_filename) == "user":
+                event.code, event.lasti = found.f_code, found.f_lasti
+                event.through = _codes_between(frame, found)
+            self._add_to_recording(event)
+        return event
+
+    def event_to_come(self, program: Program) -> Event:
+        """The placeholder for a program without a recorded call."""
+        return Event(program, self._ledger.group(program.processes), 0)
+
+    def expect(self, event: Event, frame: FrameType) -> Event:
+        """The event of a call by a frame of the program of its previous event; it is then expected again.
+
+        Only for the main thread, and until the calls are numbered the next time: then the caller is looked up again.
+        """
+        thread = threading.get_ident()
+        if thread != event.thread or not event.is_called_by(frame):
+            event = self.event_at(event.program, frame)
+        if thread == self._main and not event.through:
+            event.expected = event.lasti
+        return event
+
+    def event_of(self, program: Program, site: Site | None) -> Event:
+        """The event of a program called from a known line in this thread."""
+        thread = threading.get_ident()
+        key = (program.digest, site, thread)
+        known, many = (self._events, EVENTS) if program.value is None else (self._asserted, ASSERTED)
+        event = known.get(key)
+        if event is None:
+            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread), known, many)
+            event.at(site)
+            self._add_to_recording(event)
+        return event
+
+    def _remember(
+        self, key: tuple[Any, ...], event: Event, known: OrderedDict[tuple[Any, ...], Event], many: int
+    ) -> Event:
+        with self._lock:
+            known[key] = event
+            while len(known) > many:
+                known.popitem(last=False)
+        return event
+
+    def _add_to_recording(self, event: Event) -> None:
+        if self._recording is not None:
+            group = event.group
+            event.number = self._recording.add_event(
+                group.key, group.processes, event.program, event.site, aside=event.aside
+            )
+
+    def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
+        """Write what is known of a program to the recording, before its first event; nothing if it is there."""
+        if self._recording is None:
+            return
+        written, many = (self._written, EVENTS) if program.value is None else (self._written_values, ASSERTED)
+        with self._lock:
+            known = program.digest in written
+            written[program.digest] = None
+            while len(written) > many:
+                written.popitem(last=False)
+        if not known:
+            told = record()
+            # Each asserted value is new: its leaves would soon fill the file.
+            self._recording.write_program(
+                program.digest, {**told, "arguments": []} if program.value is not None else told
+            )
+
+    def end(self, how: State) -> None:
+        """Write to the recording that the program has ended, after all of its calls, and how."""
+        if self._recording is not None:
+            self._recording.write_end(how)
+
+    def drain(self) -> bool:
+        """Number the recorded calls; returns whether there were any."""
+        with self._lock:
+            pending = self.pending
+            self.overrun = self.overrun or len(pending) == LIMIT
+            batch = [pending.popleft() for _ in range(len(pending))]
+            if not batch:
+                return False
+            events = set(batch)
+            groups = {event.group for event in events}
+            for event in events:
+                event.group.threads.add(event.thread)
+                event.expected = -1
+            for group in groups:
+                mine = batch if len(groups) == 1 else [event for event in batch if event.group is group]
+                prefixes = extend(group.prefix, group.count, [event.digest for event in mine])
+                if group.trail is not None:
+                    group.trail.put(group.count, prefixes)
+                group.count += len(mine)
+                group.prefix = int(prefixes[-1])
+            self.calls.extend(batch)
+            self.made += len(batch)
+            self.last = last = batch[-1]
+            self._ledger.last = Entry(last.group.count, last.program, last.site)
+            if self._recording is not None:
+                ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
+                self._recording.checkpoint(self.made, ends)
+            return True
+
+
+def _codes_between(inner: FrameType, outer: FrameType) -> tuple[CodeType, ...]:
+    codes = []
+    frame: FrameType | None = inner
+    while frame is not None and frame is not outer:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(codes)

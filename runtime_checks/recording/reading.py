@@ -1,0 +1,145 @@
+"""Reading a recording: the calls of a process that are still there, the records of their programs, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spmdlint.runtime_checks.recording import timing
+from spmdlint.runtime_checks.recording.layout import (
+    CALL,
+    CALLS,
+    SLOT,
+    START,
+    TIMES,
+    WORD,
+    Checkpoint,
+    Line,
+    unpacked_program,
+)
+from spmdlint.runtime_checks.recording.replay import Replay, Row
+from spmdlint.runtime_checks.records import EventRecord, ProgramRecord, State, UnknownRecordError, read_record
+
+
+def read(path: Path) -> list[Row]:
+    """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
+    return _rows(path, _data(path))[1]
+
+
+def read_timed(path: Path) -> list[tuple[float | None, Row]]:
+    """The recorded calls of a process, each with its approximate time, if known."""
+    data = _data(path)
+    first, rows = _rows(path, data)
+    times = timing.times_of(range(first, first + len(rows)), timing.read_times(data, TIMES))
+    return list(zip(times, rows, strict=True))
+
+
+def _data(path: Path) -> bytes:
+    """The contents of a file; nothing if it is not a recording."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return b""
+    return data if len(data) >= TIMES else b""
+
+
+def _rows(path: Path, data: bytes) -> tuple[int, list[Row]]:
+    """The number of the first call of a process that is still there, and the rows from it on."""
+    if not data:
+        return 1, []
+    written, groups = _checkpoint(data)
+    lines = _lines(path)
+    members, events = lines.members, lines.events
+    calls = {low: number for low, number in CALL.iter_unpack(data[START:TIMES]) if number}
+    known = [events[calls[at & WORD]] for at in _before(written, calls, events)]
+    replay = Replay(members, groups)
+    rows = replay.back(known)
+    first = written - len(rows) + 1
+    at = written + 1
+    while calls.get(at & WORD) in events:
+        rows.append(replay.on(events[calls[at & WORD]]))
+        at += 1
+    return first, rows
+
+
+def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRecord]) -> list[int]:
+    """The numbers of the calls up to a checkpoint that can still be read, oldest first."""
+    first = written
+    while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
+        first -= 1
+    return list(range(first + 1, written + 1))
+
+
+def _checkpoint(data: bytes) -> Checkpoint:
+    best = Checkpoint(0, {})
+    for turn in range(2):
+        slot = data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 ")
+        try:
+            found = read_record(slot, Checkpoint, "of the counts", "of a recording")
+        except UnknownRecordError:
+            continue  # never written, or half written when the process died
+        if found.written >= best.written:
+            best = found
+    return best
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of the second file by their kind."""
+
+    members: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    events: dict[int, EventRecord] = field(default_factory=dict)
+    programs: dict[str, ProgramRecord] = field(default_factory=dict)
+    omitted: list[str] = field(default_factory=list)
+    end: State = field(default_factory=lambda: State())
+
+    def add(self, told: Line) -> None:
+        """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
+        if "members" in told:
+            self.members[told["group"]] = tuple(told["members"])
+        elif "event" in told:
+            int(told["digest"], 16)
+            self.events[told["event"]] = {
+                "group": told["in"],
+                "digest": told["digest"],
+                "function": told.get("function"),
+                "filename": told.get("filename"),
+                "line": told.get("line"),
+                "aside": told.get("aside", False),
+            }
+        elif "end" in told:
+            self.end = told["end"]
+        elif "omitted" in told:
+            self.omitted.append(told["omitted"][:100])
+        elif "program" in told:
+            self.programs[told["program"]] = unpacked_program(told["record"])
+
+
+def _lines(path: Path) -> _Lines:
+    lines, events = _Lines(), path.with_suffix(".events")
+    try:
+        texts = events.read_bytes().splitlines()
+    except OSError:
+        return lines
+    for number, text in enumerate(texts, 1):
+        try:
+            lines.add(read_record(text, Line, str(number), "of a recording"))
+        except (UnknownRecordError, ValueError, KeyError):
+            continue  # half written when the process died, or of another release
+    return lines
+
+
+def read_programs(path: Path) -> dict[str, ProgramRecord]:
+    """The records behind the digests in a recording."""
+    return _lines(path).programs
+
+
+def read_end(path: Path) -> State:
+    """How the program of a recording ended; nothing if that is not known."""
+    return _lines(path).end
+
+
+def read_omitted(path: Path) -> list[str]:
+    """What is not in a recording because it was full, in words."""
+    return _lines(path).omitted

@@ -1,0 +1,97 @@
+"""What this process knows of itself: its calls so far, and where it is."""
+
+from __future__ import annotations
+
+from spmdlint.runtime_checks.calls.frames import Site, main_stack
+from spmdlint.runtime_checks.calls.ledger import Entry, Ledger
+from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
+from spmdlint.runtime_checks.calls.quiet import QuietCalls
+from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.records import Place, State, Where
+from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
+from spmdlint.runtime_checks.transport.exchange import Exchange
+
+RECENT = 8
+
+
+class ThisProcess:
+    """The calls of this process, and what it tells of itself.
+
+    ``layers`` are the layers of interception, "on" or why not. ``journal`` has the calls in background mode, and
+    ``recorded`` is the journal that is written to files, if there is one.
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.provenance = Provenance()
+        self.unplaced = Unplaced()
+        self.quiet = QuietCalls(self.provenance)
+        self.layers: dict[str, str] = {}
+        self.journal: Journal | None = None
+        self.recorded: Journal | None = None
+
+    @property
+    def layers_off(self) -> list[str]:
+        """The layers of interception that are off."""
+        return sorted(name for name, state in self.layers.items() if state != "on")
+
+    def where(self) -> Where:
+        """Where this process is now, for others to read."""
+        stack, site = main_stack()
+        last = self.ledger.last
+        in_call = last is not None and last.site is not None and site is not None and str(site) == str(last.site)
+        function = site.function if site is not None and not in_call else None
+        at = site or (last.site if last is not None else None)  # the stack may be unknown
+        return {
+            "counts": self.ledger.counts(),
+            "stack": stack,
+            "place": str(site) if site else None,
+            "index": last.index if last else 0,
+            "function": function or (last.program.function if last else None),
+            "filename": at.filename if at else None,
+            "line": at.line if at else None,
+            "callers": list(at.callers) if at else [],
+            "uncounted": self.quiet.places(self.ledger.groups()),
+        }
+
+    def end_state(self, state: str, site: Site | None, detail: str | None) -> State:
+        """How this process ended, for others and for the launcher."""
+        last = self.ledger.last
+        place = site or (last.site if last else None)
+        return {
+            "state": state,
+            "detail": detail,
+            "counts": self.ledger.counts(),
+            "finals": {group.key: (group.count, f"{group.prefix:x}") for group in self.ledger.groups()},
+            "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
+            "quiet": dict(self.ledger.quiet),
+            "unplaced": sorted(self.unplaced.names),
+            "off": self.layers_off,
+            "undecided": dict(self.ledger.undecided),
+            "index": last.index if last else 0,
+            "function": site.function if site else (last.program.function if last else None),
+            "filename": place.filename if place else None,
+            "line": place.line if place else None,
+            "callers": list(place.callers) if place else [],
+        }
+
+    def report(self, entry: Entry, state: str) -> ProcessReport:
+        """The report on this process at one of its calls."""
+        one = reported(entry.placed(), state)
+        one.recent = self.recent(entry)
+        return one
+
+    def recent(self, entry: Entry) -> list[Place]:
+        """The last calls of the entry's group, oldest first."""
+        group = self.ledger.group(entry.program.processes)
+        if self.journal is not None:
+            calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
+            first = group.count - len(calls) + 1
+            return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
+        return [one.placed() for one in list(group.ring)[-RECENT:]]
+
+    def publish_quiet(self, exchange: Exchange) -> None:
+        """Publish the last calls without a collective, if there are any, before what others wait for."""
+        recent = self.quiet.recent(self.ledger.groups())
+        if recent:
+            exchange.put_quiet(recent)

@@ -1,0 +1,217 @@
+"""The last calls of a process in a file that outlives it: a ring buffer of numbers in mapped memory.
+
+Writing a call copies eight bytes to memory that the kernel keeps, so that the process may be killed at any moment. The
+numbers stand for events, whose lines are appended to a second file. From time to time the counts and prefixes of all
+groups are written as checkpoints, from which a reader counts forwards and backwards.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.recording.layout import (
+    CALLS,
+    SIZE,
+    SLOT,
+    START,
+    TIMES,
+    WORD,
+    Checkpoint,
+    Line,
+    packed_program,
+)
+from spmdlint.runtime_checks.recording.retention import UNNAMED, set_aside
+from spmdlint.runtime_checks.recording.timing import Times
+from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.reporting.printing import write_error
+
+FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
+SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
+MAX_EVENTS_BYTES = 64 << 20
+_EVENT_LINE = re.compile(r'\{"event": (\d+), "in": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
+_PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
+TOLD_OF_END = ("state", "detail", "function", "filename", "line", "callers")
+LATER = "all later calls"
+RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
+
+
+class Recording:
+    """The recording of one process of a job, readable by its user only.
+
+    If it can no longer be written, or is full, this is said once, and in the recording. A recording of an earlier job
+    at the same path is kept beside it.
+    """
+
+    def __init__(self, path: Path, job: str = UNNAMED) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        set_aside(path)
+        events = path.with_suffix(".events")
+        with _new(path) as file:
+            if hasattr(os, "posix_fallocate"):
+                # A hole in the file without room on the disk would kill the process at the first write.
+                os.posix_fallocate(file.fileno(), 0, SIZE)
+            else:
+                file.truncate(SIZE)
+            self._map = mmap.mmap(file.fileno(), SIZE)
+        _new(events).close()
+        self._times = Times(self._map, TIMES)
+        self._events = events
+        self._bytes = 0
+        self._failed = False
+        self._tidy_at = FULL_BYTES
+        self._last_program = ""
+        self._freeze: Callable[[], None] = lambda: None
+        self._frozen = False
+        self._turn = 0
+        self._numbers = 0
+        self._groups: set[str] = set()
+        self._lock = threading.Lock()
+        self._omitted: set[str] = set()
+        self._line({"job": job})
+
+    def add_event(
+        self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False
+    ) -> int:
+        """Write the event of a call, and return its number; ``aside`` is whether it is not the main thread's."""
+        with self._lock:
+            if group not in self._groups:
+                self._groups.add(group)
+                self._line({"group": group, "members": list(members)})
+            self._numbers += 1
+            line: Line = {"event": self._numbers, "in": group, "digest": program.digest, "function": program.function}
+            if site is not None:
+                line |= {"filename": site.filename, "line": site.line}
+                if site.callers:
+                    line["callers"] = list(site.callers)
+            if aside:
+                line["aside"] = True
+            if program.value is not None:
+                line["once"] = True  # _EVENT_LINE expects it at the end
+            self._line(line)
+            return self._numbers
+
+    def write_program(self, digest: str, record: ProgramRecord) -> None:
+        """Write the record behind a digest, once."""
+        kept = packed_program(record)
+        with self._lock:
+            if self._bytes > self._tidy_at:
+                self._forget_values()
+                self._tidy_at = max(FULL_BYTES, self._bytes + MAX_EVENTS_BYTES // 8)
+            if self._bytes > SHORT_BYTES:
+                self._omit("the records of some programs")
+                return
+            if self._bytes > FULL_BYTES and kept.pop("arguments", None):
+                self._omit("the arguments of some programs")
+            self._last_program = digest
+            self._line({"program": digest, "record": kept})
+
+    def write_end(self, how: State) -> None:
+        """Write how the program ended: without this line, it may have gone on, or been killed."""
+        told: State = {name: how[name] for name in TOLD_OF_END if name in how}  # type: ignore[assignment, literal-required]
+        with self._lock:
+            self._line({"end": told})
+
+    def _omit(self, what: str) -> None:
+        """Tell the readers of the recording that something is not in it."""
+        if what not in self._omitted:
+            self._omitted.add(what)
+            self._append(json.dumps({"omitted": what}) + "\n")
+
+    def _line(self, data: Line) -> None:
+        text = json.dumps(data) + "\n"
+        if self._bytes + len(text) <= MAX_EVENTS_BYTES and LATER not in self._omitted:
+            self._bytes += len(text)
+            self._append(text)
+        elif LATER not in self._omitted:
+            write_error(f"spmdlint: the recording {self._events} is full: no more calls are recorded.\n")
+            self._omit(LATER)
+            self._freeze()
+
+    def _forget_values(self) -> None:
+        """Drop the lines of asserted values, each of which is new, that are no longer among the last calls."""
+        halves = memoryview(self._map)[START:TIMES].cast("I")
+        needed, recent = set(halves[1::2].tolist()), self._numbers - RECENT_VALUES
+        kept, digests = [], {self._last_program}  # the event of the last program comes next
+        try:
+            for text in self._events.read_text().splitlines(keepends=True):
+                event = _EVENT_LINE.match(text)  # much faster than to parse the lines
+                if event is None or not event[3] or int(event[1]) in needed or int(event[1]) > recent:
+                    kept.append(text)
+                    digests.add(event[2] if event is not None else "")
+            texts = [text for text in kept if (found := _PROGRAM_LINE.match(text)) is None or found[1] in digests]
+            scratch = self._events.with_suffix(".scratch")
+            scratch.unlink(missing_ok=True)
+            with _new(scratch) as file:
+                file.write("".join(texts).encode())
+            scratch.replace(self._events)
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        self._bytes = sum(map(len, texts))
+
+    def _append(self, text: str) -> None:
+        if self._failed:
+            return
+        try:
+            with self._events.open("a") as file:
+                file.write(text)
+        except OSError as error:
+            self._failed = True
+            write_error(f"spmdlint: the recording of calls cannot be continued: {error.strerror}.\n")
+
+    def recorder(self, lock: AbstractContextManager[Any], then: Callable[[Any], object]) -> Callable[[Any], None]:
+        """Returns a function that records a call, an object with a ``number``, and passes it on before the dispatch.
+
+        A Python without a GIL needs ``lock``, so that the file and the calls passed on are in the same order. With a
+        GIL, threads change only at calls and jumps, of which there is none before a call is passed on.
+        """
+        halves = memoryview(self._map)[START:TIMES].cast("I")
+        last, word, written = CALLS - 1, WORD, 0
+
+        def record(event: Any) -> None:
+            nonlocal written
+            at = (written & last) * 2
+            written += 1
+            halves[at + 1] = event.number
+            halves[at] = written & word
+            then(event)
+
+        def freeze() -> None:
+            """Call after call would now take the place of calls that can still be read."""
+            nonlocal halves
+            halves = memoryview(bytearray(len(halves) * 4)).cast("I")
+            self._frozen = True
+
+        self._freeze = freeze
+
+        def record_alone(event: Any) -> None:
+            with lock:
+                record(event)
+
+        locked = getattr(sys, "_is_gil_enabled", lambda: True)
+        return record if locked() else record_alone
+
+    def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
+        """Write the count and the prefix of each group after this many calls, and the time."""
+        if self._frozen:
+            return
+        self._times.add(written)
+        text = json.dumps(Checkpoint(written, groups), separators=(",", ":")).encode()
+        if len(text) < SLOT:
+            self._turn = turn = 1 - self._turn
+            self._map[turn * SLOT : (turn + 1) * SLOT] = text.ljust(SLOT)
+
+
+def _new(path: Path) -> BinaryIO:
+    """A new file that only this user can read."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600), "w+b")

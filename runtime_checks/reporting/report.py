@@ -1,0 +1,321 @@
+"""The report of a job: as data, and as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+from spmdlint.runtime_checks.records import Argument, Finding, Kind, ModuleDifference, Place, Side, State, Verdict
+from spmdlint.runtime_checks.reporting.printing import plain
+from spmdlint.runtime_checks.reporting.sentences import name_processes, place, told_apart
+
+SCHEMA_VERSION = 1
+MAX_TEXT = 1 << 20
+MAX_ARGUMENTS = 12  # arguments of one process that the text shows
+MAX_MODULE_LINE = 160
+BEFORE_DIFFERENCE = 60
+
+# The rules of the linter that name the usual causes of each kind.
+EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
+    "sequence": (
+        "SPMD201",
+        "SPMD202",
+        "SPMD203",
+        "SPMD301",
+        "SPMD302",
+        "SPMD303",
+        "SPMD304",
+        "SPMD306",
+        "SPMD307",
+        "SPMD309",
+    ),
+    "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
+    "program": ("SPMD404", "SPMD509", "SPMD201", "SPMD508"),
+    "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
+    "setup": ("SPMD601", "SPMD602"),
+    "value": ("SPMD501", "SPMD508"),
+}
+ADVICE: Mapping[str, str] = {
+    "sequence": "Make every process reach these calls in the same order: look for a branch on the process index, "
+    "an iteration over a set or an unsorted listing, or a handler that skips a call.",
+    "arguments": "Give the call the same global shape, dtype, sharding and static arguments on every process: pad to "
+    "a global maximum, and use names in sorted order.",
+    "program": "Trace the same program on every process: no values of one process, hash(), id() or the order "
+    "of a set in static arguments, closures or pytrees.",
+    "missing": "Make every process reach this call: end loops on an agreed count, and do not let one process return "
+    "or raise alone.",
+    "setup": "Start every process with the same JAX, the same flags and configuration, and equal devices.",
+    "value": "Compute this value the same way everywhere, or broadcast it from one process "
+    "(multihost_utils.broadcast_one_to_all).",
+}
+# By the field that differs, if more is known than the kind.
+ADVICE_ON: Mapping[str, str] = {
+    "name": "Build names from values that all processes share, such as the step, not from the time, a process id, "
+    "a host name or a random number.",
+    "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
+    "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
+    "died": "Find out what ended it: its last output for an exit status, the kernel's log (out of memory) or the "
+    "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
+    "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
+    "(an all-gather of a success flag), or let the exception end the job.",
+    "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
+    "threads": "Make all parallel calls of a process in one thread, or give each thread its own processes: which "
+    "thread comes first is not the same on all processes.",
+    "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
+    "the same order, and name the same axes in its collectives.",
+    "executable": "Keep a compiled program under a name that says what it was compiled from (the source, the settings "
+    "and the constants), or compile it again on every process.",
+    "devices": "Build the mesh from jax.devices() in the same order on every process.",
+    "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
+    "listing, and no step that only one process makes.",
+}
+
+
+@dataclass(slots=True)
+class ProcessReport:
+    """One process in a report.
+
+    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
+    number of the call in its group, from 1, or the number of calls made if none is in progress. ``callers`` are the
+    program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds the last calls,
+    oldest first.
+    """
+
+    state: str
+    index: int | None = None
+    function: str | None = None
+    filename: str | None = None
+    line: int | None = None
+    callers: list[str] = field(default_factory=list)
+    arguments: list[Argument] | None = None
+    static: dict[str, str] | None = None
+    stack: list[str] | None = None
+    detail: str | None = None
+    recent: list[Place] = field(default_factory=list)
+
+    def told(self) -> State:
+        """The state and the place, for sentences."""
+        where: State = {"index": self.index, "function": self.function, "filename": self.filename, "line": self.line}
+        return {"state": self.state, "detail": self.detail, **where, "callers": self.callers}
+
+
+@dataclass(slots=True)
+class Report:
+    """A verdict with its explanation; the keys of ``processes`` are numbers as text, as in JSON."""
+
+    verdict: Verdict
+    message: str
+    kind: Kind | None = None
+    index: int | None = None
+    group: list[int] = field(default_factory=list)
+    explained_by: list[str] = field(default_factory=list)
+    processes: dict[str, ProcessReport] = field(default_factory=dict)
+    module: ModuleDifference | None = None
+    advice: str | None = None
+    notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    def as_data(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return asdict(self)
+
+
+def reported(record: Place, state: str) -> ProcessReport:
+    """A process's position as it published it."""
+    return ProcessReport(
+        state=state,
+        index=record.get("index"),
+        function=record.get("function"),
+        filename=record.get("filename"),
+        line=record.get("line"),
+        callers=list(record.get("callers") or []),
+    )
+
+
+def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Side]) -> None:
+    """Add where each function is defined, to distinguish two functions of the same name called from the same line."""
+    for number, record in records.items():
+        if record.get("defined_at"):
+            processes[number].detail = f"defined at {record['defined_at']}"
+
+
+def from_data(data: Mapping[str, object]) -> Report:
+    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown.
+
+    Raises ``ValueError`` if a field is not what it should be.
+    """
+    return msgspec.convert(data, Report)
+
+
+def diverged(
+    kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
+) -> Report:
+    """A report of a proven divergence, with the rules that may explain it and what to do; ``field`` is what differs."""
+    return Report(
+        verdict="diverged",
+        kind=kind,
+        message=message,
+        index=index,
+        group=sorted(processes),
+        explained_by=list(EXPLAINED_BY[kind]),
+        processes={str(number): processes[number] for number in sorted(processes)},
+        advice=ADVICE_ON.get(field or "", ADVICE[kind]),
+    )
+
+
+def as_text(report: Report, rules: Container[str] | None = None) -> str:
+    """The report for a person: what differs, then the position of each process, then why and what to do.
+
+    ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
+    up.
+    """
+    title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
+    lines = [f"{title}: {report.message}"]
+    uneven = uneven_arguments(report.processes)
+    for numbers, process in folded(report.processes):
+        lines += ["", *_process_lines(numbers, process, uneven)]
+    lines += _recent_lines(report.processes, report.index)
+    lines += _module_lines(report.module)
+    for finding in report.findings:
+        lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
+    explained_by = [code for code in report.explained_by if rules is None or code in rules]
+    if explained_by:
+        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
+    if report.advice:
+        lines.append(f"  What to do: {report.advice}")
+    lines += [f"  Note: {note}" for note in report.notes]
+    return plain("\n".join(lines), MAX_TEXT) + "\n"
+
+
+def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
+    """Group the processes that are at the same place with the same arguments."""
+    folded: list[tuple[list[int], ProcessReport]] = []
+    for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
+        for numbers, other in folded:
+            if other == process:
+                numbers.append(int(number))
+                break
+        else:
+            folded.append(([int(number)], process))
+    return folded
+
+
+def _module_lines(module: ModuleDifference | None) -> list[str]:
+    """The first differing line of the lowered modules, cut to the difference: such lines can be very long."""
+    if not module:
+        return []
+    sides = module["sides"]
+    texts = [side["text"] for side in sides]
+    parts = next((n for n, letters in enumerate(zip_longest(*texts)) if len(set(letters)) > 1), 0)
+    start = max(0, parts - BEFORE_DIFFERENCE)
+    lines = ["", f"  The lowered modules first differ in line {module['line']}:"]
+    for side in sides:
+        text = ("..." if start else "") + side["text"][start : start + MAX_MODULE_LINE]
+        text += "..." if len(side["text"]) > start + MAX_MODULE_LINE else ""
+        lines.append(f"    {name_processes(side['processes'])}: {text}")
+        if side["source"]:
+            lines.append(f"      from {side['source']}")
+    return lines
+
+
+def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
+    """The paths of arguments that are not the same on all processes that make the call."""
+    told: dict[str, set[str]] = {}
+    for process in processes.values():
+        for argument in process.arguments or []:
+            told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
+    calling = [process for process in processes.values() if process.arguments]
+    if len({process.function for process in calling}) > 1:
+        return set()  # arguments of other functions: nothing to compare
+    return {path for path, words in told.items() if len(words) > 1}
+
+
+def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Container[str]) -> list[str]:
+    where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
+    named = name_processes(numbers)
+    made = ""
+    if process.index is not None:
+        calls = "call" if process.index == 1 else "calls"
+        under_way = process.state in ("calling", "waiting")
+        made = f", call {process.index}" if under_way else f", after {process.index} {calls}"
+    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
+    if process.function or process.filename:  # if the setup differs, no process has reached a call
+        lines.append(f"    {process.function or '?'}  at {where}")
+    if process.callers and not process.stack:  # which has them
+        lines.append(f"    called from {', '.join(process.callers)}")
+    if process.detail:
+        lines.append(f"    {process.detail}")
+    for name, value in (process.static or {}).items():
+        lines.append(f"    static {name} = {value}")
+    lines += _argument_lines(process.arguments or [], uneven)
+    if process.stack:
+        lines.append("    stack, innermost last:")
+        lines += [f"      {frame}" for frame in process.stack[-8:]]
+    return lines
+
+
+def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
+    """The arguments that differ, marked, and some of the others."""
+    odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
+    even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
+    shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
+    shown = [f"  > {argument_words(argument)}" for argument in shown_odd] + [
+        f"    {argument_words(one)}" for one in shown_even
+    ]
+    left = len(arguments) - len(shown)
+    if left:
+        differ = f", {len(odd) - len(shown_odd)} of which differ" if len(odd) > len(shown_odd) else ""
+        shown.append(f"    and {left} more {'argument' if left == 1 else 'arguments'}{differ}")
+    return shown
+
+
+def argument_words(argument: Argument) -> str:
+    """An argument in words: its path, dtype, shape, spec and origin."""
+    if argument.get("value"):
+        return f"{argument.get('path')}: {argument['value']}"
+    shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"
+    words = f"{argument.get('path')}: {argument.get('dtype')}[{shape}]"
+    if argument.get("spec"):
+        words += f" {argument['spec']}"
+    if argument.get("origin"):
+        words += f" from {argument['origin']}"
+    return words
+
+
+def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> list[str]:
+    """The last calls of two processes that differ, side by side; marks the first difference, or call ``at``."""
+    sides = [(number, process) for number, process in processes.items() if process.recent]
+    if len(sides) < 2:
+        return []
+    first = sides[0]
+    second = next((side for side in sides[1:] if _calls(side[1]) != _calls(first[1])), sides[1])
+    tables = [{at: one for one in side.recent if (at := one.get("index")) is not None} for _, side in (first, second)]
+    indices = sorted({*tables[0], *tables[1]})[-8:]
+    lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
+    words = {index: _side_by_side([table.get(index) for table in tables]) for index in indices}
+    marked = next((index for index in indices if words[index][0] != words[index][1]), at)
+    for index in indices:
+        one, other = words[index]
+        lines.append(f"  {'>' if index == marked else ' '} {index:>6}  {one:<44}  {other}")
+    return lines
+
+
+def _side_by_side(entries: Sequence[Place | None]) -> list[str]:
+    """Two calls of one number: "step train.py:20", or "-" if one was not made."""
+    through = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
+    return ["-" if entry is None else _call(entry, through.get(number)) for number, entry in enumerate(entries)]
+
+
+def _calls(process: ProcessReport) -> list[tuple[str, tuple[str, ...]]]:
+    return [(_call(entry), tuple(entry.get("callers") or ())) for entry in process.recent]
+
+
+def _call(entry: Place, through: str | None = None) -> str:
+    return f"{entry.get('function')} {place(entry, through) or '?'}"

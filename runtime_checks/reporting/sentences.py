@@ -1,0 +1,161 @@
+"""The first sentence of a report: what differs, and at which lines of the user's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TypeVar
+
+from spmdlint.runtime_checks.records import Place, State
+from spmdlint.runtime_checks.reporting.printing import plain
+
+MAX_DETAIL = 100
+
+T = TypeVar("T")
+Places = Mapping[int, Place]
+
+
+def name_processes(numbers: Iterable[int]) -> str:
+    """Returns "process 3" or "processes 0-30, 32-63"."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return "no process"
+    spans: list[tuple[int, int]] = []
+    for number in ordered:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+    return f"process {words}" if len(ordered) == 1 else f"processes {words}"
+
+
+def sides(told: Mapping[int, T], say: Callable[[T], str] = str) -> str:
+    """Returns "process 0: a; processes 1-3: b", with equal ones combined."""
+    words = {number: say(one) for number, one in told.items()}
+    return "; ".join(f"{name_processes(numbers)}: {same}" for same, numbers in _folded(words).items())
+
+
+def calls(records: Places) -> str:
+    """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
+    through = told_apart(records)
+    names = [str(record.get("function")) for record in records.values()]
+    unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
+    told = []
+    made = {number: call_words(record, through.get(number), unclear) for number, record in records.items()}
+    for words, numbers in _folded(made).items():
+        told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
+    return "; ".join(told)
+
+
+LEFT = "exited by sys.exit"
+"""The beginning of the detail of a program that ended in this way."""
+
+
+def ended_word(state: State) -> str:
+    """How a process ended, in a word: "exited" if by ``sys.exit``."""
+    word = str(state.get("state"))
+    return "exited" if word == "finished" and str(state.get("detail") or "").startswith(LEFT) else word
+
+
+def place(record: Place, through: str | None = None) -> str:
+    """The line of a call, without its folder, or ""; and the line that led there, if that is the one to look at."""
+    filename, line = record.get("filename"), record.get("line")
+    if not filename or not line:
+        return ""
+    return f"{PurePath(str(filename)).name}:{line}" + (f", called from {PurePath(through).name}" if through else "")
+
+
+def callers_of(record: Place) -> list[str] | None:
+    """The lines that led to a call, without their folders, which may not be the same on all hosts; None if unknown."""
+    return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
+
+
+def told_apart(records: Places) -> dict[int, str]:
+    """Of calls that come from one line of a helper, the nearest line of each that led there and is not the same."""
+    places = {place(record) for record in records.values()}
+    callers = {number: tuple(record.get("callers") or ()) for number, record in records.items()}
+    if len(places) != 1 or len(set(callers.values())) == 1 or not all(callers.values()):
+        return {}
+    depth = next((n for n, lines in enumerate(zip(*callers.values(), strict=False)) if len(set(lines)) > 1), None)
+    return {} if depth is None else {number: lines[depth] for number, lines in callers.items()}
+
+
+def through_helper(record: Place) -> str | None:
+    """The line that led to a call on its own, where that is in another file: of a program, not its helpers."""
+    filename = str(record.get("filename") or "")
+    other = next((line for line in record.get("callers") or () if line.rpartition(":")[0] != filename), None)
+    return other if filename else None
+
+
+def differs(index: int, group: Iterable[int], words: str, records: Places) -> str:
+    """The sentence on a call that differs; ``words`` say in what, with the functions if these differ."""
+    through = told_apart(records)
+    named = f"call {index} of {name_processes(group)}"
+    if words.startswith(":"):
+        return f"{named} differs{words}."
+    made = {call_words(record, through.get(number)) for number, record in records.items()}
+    places = {number: place(record, through.get(number)) for number, record in records.items()}
+    functions = {str(record.get("function")) for record in records.values() if record.get("function")}
+    if len(made) == 1:
+        where = next(iter(made))
+    else:
+        lines = sides(places) if all(places.values()) else ""
+        where = "; ".join(word for word in (next(iter(functions), ""), lines) if word)
+    return f"{named}{f' ({where})' if where else ''} differs{words}."
+
+
+def missing(short: Mapping[int, State], made: int, group: Iterable[int], others: str) -> str:
+    """The sentence on processes that ended early; ``others`` says which processes wait for them, and where."""
+    first = short[min(short)]
+    state, detail = first.get("state"), str(first.get("detail") or "").split("\n")[0]
+    at = place(first, through_helper(first))
+    if state == "raised":
+        detail = shortened(detail)
+        verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
+    elif state == "died":
+        verb = f"was {detail}" if detail.startswith("killed") else "died"
+    elif detail.startswith(LEFT) and at:
+        verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
+    else:
+        verb = "finished"
+    count = "1 parallel call" if made == 1 else f"{made} parallel calls"
+    return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
+
+
+def shortened(detail: str) -> str:
+    """A message of the program for a sentence: not too long, and without what a terminal would act on."""
+    return plain(detail, MAX_DETAIL + len("..."))
+
+
+def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
+    """The remark on processes in which several threads make parallel calls."""
+    told: dict[str, list[int]] = {}
+    for number, names in sorted(threads.items()):
+        told.setdefault(", ".join(names), []).append(number)
+    words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
+    return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
+
+
+def undecided(function: str) -> str:
+    """The remark on a program of which nothing can be proven."""
+    return (
+        f"It is not known whether {function} communicates between processes, so its calls are not compared: its "
+        "collectives, or what its kernels do between devices, cannot be read."
+    )
+
+
+def _folded(words: Mapping[int, str]) -> dict[str, list[int]]:
+    told: dict[str, list[int]] = {}
+    for number, same in sorted(words.items()):
+        told.setdefault(same, []).append(number)
+    return told
+
+
+def call_words(record: Place, through: str | None = None, unclear: bool = False) -> str:
+    """Returns "f at train.py:3"; ``through`` is the caller to name, ``unclear`` if another function has the name."""
+    words = str(record.get("function") or "a call")
+    if unclear and record.get("defined_at"):
+        words += f" (defined at {record['defined_at']})"
+    at = place(record, through)
+    return f"{words} at {at}" if at else words

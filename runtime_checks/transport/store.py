@@ -1,0 +1,157 @@
+"""The distributed client's key-value store: the one module that touches it.
+
+The client is private to JAX and its methods change between releases, so each is looked up when a store is made.
+Missing methods are replaced by others if possible; if a required one is missing, :class:`StoreLostError` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, Bounded
+
+MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
+T = TypeVar("T")
+
+
+class StoreLostError(RuntimeError):
+    """The store does not answer, or lacks what the checks need; the message says which."""
+
+
+def connected_client() -> tuple[Any, int, int] | None:
+    """The client of an initialized job with this process's number and the number of processes, or None.
+
+    Call it only after ``jax.distributed.initialize`` has returned: the client is set before it is connected, and a call
+    in that gap ends the process.
+    """
+    from jax._src import distributed
+
+    state = distributed.global_state
+    client = getattr(state, "client", None)
+    if client is None:
+        return None
+    return client, int(state.process_id or 0), int(state.num_processes or 1)
+
+
+class Store:
+    """Text values under keys, shared by all processes of the job. Every key is below ``root``."""
+
+    def __init__(self, client: Any, root: str) -> None:
+        self._client = client
+        self._root = root
+        self._bounded = Bounded()
+        self.job = "unnamed"  # the same on all processes of a job, and another one for each job
+        self.failures = 0  # requests that failed or were given up
+        missing = [name for name in ("key_value_set", "blocking_key_value_get") if not hasattr(client, name)]
+        if missing:
+            raise StoreLostError(
+                f"JAX's distributed client has no {' and no '.join(missing)}, so processes cannot be compared; "
+                "use a JAX version that the runtime checks know (0.6.1 or newer)."
+            )
+
+    def name_job(self) -> None:
+        """Agree on :attr:`job`: the process that comes first gives the name."""
+        name = secrets.token_hex(6)
+        told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
+        self.job = name if told is None else told["name"]
+
+    @property
+    def lists(self) -> bool:
+        """Whether the client can list a folder, which background mode needs."""
+        return hasattr(self._client, "key_value_dir_get")
+
+    def put(self, key: str, value: Mapping[str, object], *, replace: bool = False) -> bool:
+        """Set a key; returns False if it is already set and ``replace`` is False."""
+        text = json.dumps(value, separators=(",", ":"))
+        if len(text) > MAX_VALUE:
+            raise StoreLostError(f"A value of {len(text)} characters is too long for the key-value store.")
+        overwrite = {"allow_overwrite": True} if replace else {}
+        try:
+            self._request(lambda: self._client.key_value_set(f"{self._root}/{key}", text, **overwrite))
+        except Exception as error:
+            if _status(error) == "ALREADY_EXISTS":
+                return False
+            raise _lost(error) from error
+        return True
+
+    def get(self, key: str, kind: type[T]) -> T | None:
+        """The value of a key now, or None."""
+        try_get = getattr(self._client, "key_value_try_get", None)
+        if try_get is None and not hasattr(self._client, "key_value_dir_get"):
+            return self.wait(key, kind, 1)
+        if try_get is None:
+            # Not a short wait: the service keeps 14 kB for a timed-out wait until the key is set.
+            folder, _, name = key.rpartition("/")
+            text = self.texts(folder).get(name)
+        else:
+            text = self._present(lambda: try_get(f"{self._root}/{key}"))
+        return None if text is None else read_record(text, kind, key)
+
+    def wait(self, key: str, kind: type[T], milliseconds: int = MAX_WAIT_MS) -> T | None:
+        """The value of a key as soon as it is set, or None after at most :data:`MAX_WAIT_MS`."""
+        return self.sleep(key, kind, min(milliseconds, MAX_WAIT_MS) / 1000)
+
+    def sleep(self, key: str, kind: type[T], seconds: float) -> T | None:
+        """The value of a key, however long it takes; only for a thread that can be woken by setting the key."""
+        milliseconds = int(seconds * 1000)
+        text = self._present(lambda: self._client.blocking_key_value_get(f"{self._root}/{key}", milliseconds), seconds)
+        return None if text is None else read_record(text, kind, key)
+
+    def children(self, key: str, kind: type[T]) -> dict[str, T]:
+        """All values below a folder, by the last part of their keys; {} if the client cannot list."""
+        return {name: read_record(text, kind, f"{key}/{name}") for name, text in self.texts(key).items()}
+
+    def texts(self, key: str) -> dict[str, str]:
+        """Like :meth:`children`, but with undecoded values, for callers that read many values repeatedly."""
+        listing = getattr(self._client, "key_value_dir_get", None)
+        if listing is None:
+            return {}
+        pairs = self._present(lambda: listing(f"{self._root}/{key}"))
+        try:
+            return {str(name).rsplit("/", 1)[-1]: text for name, text in pairs or ()}
+        except (TypeError, ValueError) as error:
+            raise StoreLostError("JAX's distributed client lists a folder in a form that is not known.") from error
+
+    def _request(self, request: Callable[[], T], seconds: float = 0.0) -> T:
+        try:
+            return self._bounded.run(request, seconds + BLOCKED_AFTER)
+        except Exception as error:
+            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED", "ALREADY_EXISTS"):
+                self.failures += 1
+            raise
+
+    def _present(self, read: Callable[[], Any], seconds: float = 0.0) -> Any:
+        """The result of a read, or None where there is nothing to read."""
+        try:
+            return self._request(read, seconds)
+        except Exception as error:
+            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
+                return None
+            raise _lost(error) from error
+
+    def delete(self, key: str) -> None:
+        """Delete a key, and the folder of that name. Nothing depends on it, so failure does not matter."""
+        remove = getattr(self._client, "key_value_delete", None)
+        if remove is None:
+            return
+        try:
+            self._request(lambda: remove(f"{self._root}/{key}"))
+        except Exception as error:
+            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
+                raise _lost(error) from error
+
+
+def _status(error: Exception) -> str:
+    """The leading status word of an error; the rest was reworded between releases."""
+    return str(error).split(":", 1)[0].strip()
+
+
+def _lost(error: Exception) -> StoreLostError:
+    if isinstance(error, StoreLostError):
+        return error
+    first = str(error).partition("\n")[0] or type(error).__name__
+    return StoreLostError(f"The job's key-value store does not answer ({first[:200]}).")

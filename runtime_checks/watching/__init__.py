@@ -1,0 +1,1 @@
+"""The checks' own thread, and what it looks after."""

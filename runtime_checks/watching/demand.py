@@ -1,0 +1,77 @@
+"""A report on demand: a signal requests it, even while the main thread is blocked inside XLA.
+
+A Python signal handler would run only once the main thread is back in Python. faulthandler's runs at once, in C: it
+writes a stack to a pipe, which the watcher thread reads as the request.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+
+from spmdlint.runtime_checks.ending.abort import c_handler
+from spmdlint.runtime_checks.reporting.printing import write_error
+
+
+class _PipeEnd:
+    """The file for faulthandler, which alone keeps it: it lives until this registration is undone or replaced."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        """For faulthandler."""
+        return self._number
+
+    def flush(self) -> None:
+        """For faulthandler."""
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self._number)
+
+
+class Demand:
+    """The signal and its pipe; without effect if the program has its own handler for the signal."""
+
+    def __init__(self, name: str) -> None:
+        self._number: int | None = None
+        self._read = -1
+        number = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
+        if name == "off" or not hasattr(faulthandler, "register"):
+            return
+        if number is None:
+            write_error(f"spmdlint: there is no signal {name}: reports on demand are off.\n")
+            return
+        if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is not signal.SIG_DFL:
+            return
+        self._read, end = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(end, False)
+        file = _PipeEnd(end)
+        self._registered = weakref.ref(file)
+        faulthandler.register(number, file=file, all_threads=False)
+        self._handler = c_handler(number)
+        self._number = number
+
+    def asked(self) -> bool:
+        """Whether a report was requested since the last look."""
+        if self._number is None:
+            return False
+        try:
+            return bool(os.read(self._read, 1 << 16))
+        except BlockingIOError:
+            return False
+
+    def stop(self) -> None:
+        """Restore the signal, unless the program has set a handler of its own since."""
+        if self._number is None:
+            return
+        replaced = signal.getsignal(self._number) is not signal.SIG_DFL or c_handler(self._number) != self._handler
+        if self._registered() is not None and not replaced:
+            faulthandler.unregister(self._number)
+        os.close(self._read)
+        self._number = None

@@ -1,0 +1,253 @@
+"""The watcher thread: it answers for a blocked main thread, and ends the process if that one cannot."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.ending.lastwords import LastWords
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
+from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.report import diverged
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
+from spmdlint.runtime_checks.transport.store import StoreLostError
+from spmdlint.runtime_checks.watching.demand import Demand
+from spmdlint.runtime_checks.watching.health import Health
+
+TICK = 0.25
+SETUP = 5  # intervals until a process checks again how another is set up
+SELDOM = 20  # intervals until a process checks for messages without being woken
+GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
+PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
+LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
+DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
+
+
+class Watcher:
+    """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
+
+    def __init__(
+        self,
+        job: Job,
+        own: ThisProcess,
+        others: OtherProcesses,
+        checks: Checks,
+        ending: Ending,
+        setup: Setup,
+        background: Background | None,
+        health: Health,
+    ) -> None:
+        self._job = job
+        self._own = own
+        self._others = others
+        self._checks = checks
+        self._ending = ending
+        self._setup = setup
+        self._background = background
+        self._health = health
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="spmdlint-watch", daemon=True)
+        self._answered: object = None
+        self._verdict_seen: float | None = None
+        self._deaths: dict[int, float] = {}
+        self._told_launcher = False
+        self._demand = Demand(job.options.report_signal) if background is not None else None
+        self._last_words = None
+        if background is not None and job.folder is None:
+            self._last_words = LastWords(job, own, checks, ending, background)
+        self._wake = threading.Event()
+        self._word = self._abort = False
+        self._verdict: ShortVerdict | None = None
+        self._asked = self._looked_at_setup = self._looked_at_end = 0.0
+        self._lost_since: float | None = None
+
+    def start(self) -> None:
+        """Start to watch."""
+        self._thread.start()
+        if self._last_words is not None:
+            self._last_words.start()
+
+    def wake(self) -> None:
+        """Look now, not at the next tick."""
+        self._wake.set()
+
+    def told(self, word: Word) -> None:
+        """Another process has a message for this one: a verdict, or something to look for in the store."""
+        verdict = word.get("verdict")
+        if verdict is not None:
+            self._verdict = verdict
+        else:
+            self._word = True
+            self._abort = self._abort or "abort" in word
+        self._wake.set()
+
+    def wait_for_abort(self) -> None:
+        """Does not return if this process is being aborted: it must not end as if nothing had happened."""
+        if self._last_words is not None:
+            self._last_words.wait()
+
+    def stop(self) -> None:
+        """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(STOPS_WITHIN)
+        if self._last_words is not None:
+            self._last_words.release()
+        if self._demand is not None:
+            self._demand.stop()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(self.rest())
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            self._checks.guard.run(self._step)
+            if self._last_words is not None and not self._checks.active and self._ending.verdict is None:
+                self._last_words.release()  # the checks have stepped aside: an abort ends the process at once
+
+    def _step(self) -> None:
+        try:
+            self.look()
+            self._lost_since = None
+        except StoreLostError as error:
+            if self._last_words is None or not self._last_words.begun:
+                self._bear(error)
+
+    def _bear(self, error: StoreLostError) -> None:
+        """The store does not answer; if that lasts, the checks end."""
+        now = time.monotonic()
+        self._lost_since = self._lost_since or now
+        if now - self._lost_since < PATIENCE:
+            self._stop.wait(1.0)
+        else:
+            raise error
+
+    def rest(self) -> float:
+        """Seconds until the next look, if the thread is not woken."""
+        joining, background = self._checks.joining, self._background
+        if joining is not None:
+            return min(TICK, joining.rest())
+        return TICK if background is None else min(TICK, background.rest())
+
+    def look(self) -> None:
+        """One look; called by the thread, or by a benchmark that drives many processes."""
+        checks, ending, folder = self._checks, self._ending, self._job.folder
+        if folder is not None and not self._told_launcher and folder.marked("timeout"):
+            self._told_launcher = True
+            folder.put_state(self._job.me, late(self._own.where()))
+        self._health.look()
+        if checks.joining is not None and not checks.joins():
+            return
+        if self._background is not None:
+            self._look_behind(self._background)
+        elif not checks.active and ending.verdict is None:
+            return  # no answer: others must not wait for a process without checks
+        else:
+            self._look_at_setup()
+            question = self._job.exchange.asked()
+            if question is not None and question != self._answered:
+                self._answered = question
+                self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
+            ending.look()
+        if ending.verdict is not None:
+            self._enforce()
+        elif folder is not None and not self._job.interrupted():
+            self._look_for_deaths(folder)
+
+    def _look_behind(self, background: Background) -> None:
+        """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
+        ending, now = self._ending, time.monotonic()
+        word, self._word = self._word, False
+        verdict, self._verdict = self._verdict, None
+        if verdict is not None:
+            ending.hear(verdict)
+        if self._abort:
+            self._abort = False
+            background.hasten()
+        if ending.verdict is None:
+            background.tick()
+        if self._demand is not None and self._demand.asked():
+            background.leader.report_on_demand()
+            write_error(self._health.line())
+        if word:
+            background.answer()
+        interval = background.cadence.interval
+        if not self._setup.compared and now - self._looked_at_setup > SETUP * interval:
+            self._looked_at_setup = now
+            self._look_at_setup()
+        if word or now - self._asked > SELDOM * interval:
+            self._asked = now
+            background.hear()
+            ending.look()
+
+    def _look_at_setup(self) -> None:
+        """Compare with one process; if all do so, all pairs are compared."""
+        self._setup.publish()
+        report = self._setup.compare_with(0 if self._job.me else 1)
+        if report is not None and self._checks.active:
+            self._ending.declare(report)
+
+    def _enforce(self) -> None:
+        job, ending = self._job, self._ending
+        if job.options.on_divergence == "report":
+            ending.tell()
+            self._checks.active = False
+            now = time.monotonic()
+            if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
+                self._looked_at_end = now
+                if job.exchange.is_ending():
+                    ending.leave()
+            return
+        if self._background is not None:
+            self._background.journal.stop()
+        now = time.monotonic()
+        self._verdict_seen = self._verdict_seen or now
+        late = now - self._verdict_seen > GRACE[job.options.on_divergence]
+        if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
+            ending.leave()
+
+    def _look_for_deaths(self, folder: RunFolder) -> None:
+        """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
+        me, own, now = self._job.me, self._own, time.monotonic()
+        for process in self._job.others:
+            if folder.gone(process) not in (None, 0):
+                self._deaths.setdefault(process, now)
+        due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
+        ended = {process: self._others.ended(process) for process in due}
+        dead = {process: state for process, state in ended.items() if state and state["state"] == "died"}
+        if not dead:
+            return
+        processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
+        if self._background is not None:
+            report = self._background.leader.after_deaths()
+            if report is not None:
+                self._ending.declare(report)
+                self._ending.leave()
+        last = own.ledger.last
+        mine = own.where()
+        if last is not None:
+            processes[me] = own.report(last, "calling")
+            processes[me].stack = mine["stack"]
+        words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
+        index = last.index if last else None
+        report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
+        self._ending.declare(report)
+        self._ending.leave()
+
+
+def late(where: Where) -> State:
+    """Where this process is, for a launcher whose time-out has expired."""
+    place: Place = where
+    told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
+    return {**told, "place": where["place"], "uncounted": where["uncounted"]}

@@ -1,0 +1,17 @@
+"""Which files are tests: what they patch, they patch for themselves, and not for the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FOLDERS = frozenset(("test", "tests"))
+
+
+def is_test(path: Path) -> bool:
+    """Whether a file belongs to tests, judging by its name or that of a folder around it."""
+    return is_named_as_test(path) or path.stem == "conftest" or not _FOLDERS.isdisjoint(path.parent.parts)
+
+
+def is_named_as_test(path: Path) -> bool:
+    """Whether a test runner takes a file for a module of tests."""
+    return path.stem.startswith("test_") or path.stem.endswith("_test")
