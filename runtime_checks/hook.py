@@ -174,6 +174,7 @@ class Hook:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = self._retire
         session.health.test = partial(self_test, self.interception.observer)
+        session.health.put_back = self.interception.put_back
         for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")

@@ -66,6 +66,7 @@ class ProgramFields(TypedDict, total=False):
     name: str | None
     value: str | None
     module: str | None
+    executable: str | None
     order: str | None
     keys: str | None
     static: dict[str, str] | None
@@ -151,6 +152,7 @@ class State(Place, total=False):
     detail: str | None
     counts: dict[str, Count]
     finals: dict[str, tuple[Count, str]]
+    sizes: dict[str, Count]
     quiet: dict[str, Count]
     undecided: dict[str, Count]
     off: list[str]
@@ -202,7 +204,7 @@ class SampleRecord(TypedDict):
 
 
 class EventRecord(TypedDict, total=False):
-    """A program called from a line."""
+    """A program called from a line; ``aside`` if in another thread than the main one."""
 
     group: str
     digest: str
@@ -211,6 +213,7 @@ class EventRecord(TypedDict, total=False):
     line: Count | None
     callers: list[str]
     defined_at: str | None
+    aside: bool
 
 
 class HistoryRecord(TypedDict):

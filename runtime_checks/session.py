@@ -62,7 +62,7 @@ class Session:
             own.recorded = Journal(Ledger(), recording, lambda: None)
         self._lockstep = Lockstep(job, own, others, checks, ending, setup)
         self.health = Health(job, own, checks, self.background)
-        self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.test_once)
+        self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
     def watcher(self) -> Watcher:

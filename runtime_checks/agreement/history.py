@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spmdlint.runtime_checks.agreement.bydevice import by_device
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
@@ -43,6 +44,10 @@ class History:
     last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
+    def is_threaded(self, group: str) -> bool:
+        """Whether other threads than the main one make calls of a group."""
+        return any(row.aside for row in self.rows.get(group, {}).values())
+
     def add(self, row: Row) -> None:
         """Add a call; later calls of a group have higher numbers."""
         self.members[row.group] = row.members
@@ -66,7 +71,8 @@ def judge(
 
     ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
     """
-    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories, programs, texts)
+    found = _difference(histories, programs, texts) or _crossing(histories) or _circle(histories)
+    return found or _missing(histories, programs, texts)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -76,8 +82,7 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
 
 
 def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
-    for key, group, inside in _groups(histories):
-        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+    for key, group, inside, rows in _sequences(histories, programs):
         for first in _different(rows):
             there = {process: one[first] for process, one in rows.items() if first in one}
             records = {process: _record(programs, process, row) for process, row in there.items()}
@@ -98,6 +103,19 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
             return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _sequences(
+    histories: Mapping[int, History], programs: Programs
+) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
+    """The calls of each group by process and number; of several threads, as each device sees them."""
+    for key, group, inside in _groups(histories):
+        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+        if not any(history.is_threaded(key) for history in inside.values()):
+            yield key, group, inside, rows
+            continue
+        for seen in by_device(rows, lambda process, row: programs(process, row.digest)):
+            yield key, group, inside, seen
 
 
 def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
@@ -137,7 +155,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of these groups in a different order."""
-    ends = {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
+    ends = _ends(histories)
     for one, row in ends.items():
         for other, its in ends.items():
             first, second = row.group, its.group
@@ -147,15 +165,57 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
                 processes = {one: reported(row.place(), "waiting"), other: reported(its.place(), "waiting")}
-                told = "; ".join(
-                    f"process {number} is in call {call.index} of "
-                    f"{name_processes(histories[number].members[call.group])} "
-                    f"({call.function}, {call.filename}:{call.line})"
-                    for number, call in ((one, row), (other, its))
-                )
-                message = f"the processes wait for each other in a cycle: {told}."
+                message = _cycle_words({one: row, other: its}, "wait", "is")
                 return diverged("sequence", message, row.index, processes)
     return None
+
+
+def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
+    """The last call of each process that made one."""
+    return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
+
+
+def _cycle_words(ends: Mapping[int, Row], wait: str, is_in: str) -> str:
+    told = "; ".join(
+        f"process {number} {is_in} in call {row.index} of {name_processes(row.members)} "
+        f"({row.function}, {row.filename}:{row.line})"
+        for number, row in sorted(ends.items())
+    )
+    return f"the processes {wait} for each other in a cycle: {told}."
+
+
+def _circle(histories: Mapping[int, History]) -> Report | None:
+    """Processes that raised in their last calls, each of which one of the others had not made.
+
+    While they run, this is no proof for more than two: they may go on to the next call without waiting for this one.
+    """
+    stuck = {
+        process: row
+        for process, row in _ends(histories).items()
+        if histories[process].state == "raised"
+        and row.line is not None
+        and (histories[process].end.get("filename"), histories[process].end.get("line")) == (row.filename, row.line)
+    }
+    while True:
+        waits = {one: _awaited(histories, row, stuck) for one, row in stuck.items()}
+        awaited = {other for others in waits.values() for other in others}
+        left = {one: row for one, row in stuck.items() if waits[one] and one in awaited}
+        if len(left) == len(stuck):
+            break
+        stuck = left
+    if not stuck:
+        return None
+    processes = {}
+    for process, row in stuck.items():
+        processes[process] = reported(row.place(), "raised")
+        processes[process].detail = histories[process].end.get("detail")
+    first = stuck[min(stuck)]
+    return diverged("sequence", _cycle_words(stuck, "waited", "was"), first.index, processes)
+
+
+def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -> list[int]:
+    """The processes among these that have not made this call of a group."""
+    return [other for other in among if other in row.members and histories[other].counts.get(row.group, 0) < row.index]
 
 
 def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:

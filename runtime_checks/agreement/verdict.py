@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from spmdlint.runtime_checks.calls.executables import comparable
 from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
 
@@ -61,13 +62,30 @@ def compare(records: Sides) -> Difference | None:
         return Difference(
             "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
         )
-    agree = ", though its arguments agree" if _same_arguments(records) else ""
-    return Difference("program", "module", f" in its lowered program{agree}")
+    return _program_difference(records)
 
 
 def _decided(records: Sides) -> bool:
     fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    return any(_differs(records, name) for name in fields)
+    return any(_differs(records, name) for name in fields) or _executables_differ(records)
+
+
+def _program_difference(records: Sides) -> Difference:
+    if not _differs(records, "module"):
+        return Difference("program", "executable", f" in its executable: {sides(records, _executable)}")
+    agree = ", though its arguments agree" if _same_arguments(records) else ""
+    return Difference("program", "module", f" in its lowered program{agree}")
+
+
+def _executables_differ(records: Sides) -> bool:
+    """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
+    known = [(name, record.get("module")) for record in records.values() if (name := record.get("executable"))]
+    return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
+
+
+def _executable(record: Side) -> str:
+    name = str(record.get("executable") or "unknown").rpartition("/")[2]
+    return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
 
 
 def _differs(records: Sides, name: str) -> bool:

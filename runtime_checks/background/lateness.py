@@ -6,7 +6,7 @@ error of one process, at longer and longer intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.background.asking import Asking
@@ -42,10 +42,11 @@ class Lateness:
         most = max(sample.count for sample in samples.values())
         waits = any(sample.last and sample.count == most for sample in samples.values())
         behind = {process: sample for process, sample in running.items() if sample.count < most}
-        if not waits or most == 0 or not running or len(samples) < 2:
+        if not waits or most == 0 or not running:
             return
         place = tuple(sorted((process, sample.serial) for process, sample in samples.items()))
-        first = self._job.options.late_after * (1 if behind else AGREEING)
+        alone = len(samples) < 2  # all others have made no call
+        first = self._job.options.late_after * (1 if behind or alone else AGREEING)
         if self._stuck_at.get(group.key) != place:
             self._stuck_at[group.key] = place
             self._next[group.key] = first
@@ -62,7 +63,7 @@ class Lateness:
         ``still`` is for how long no process has made a call, None if it is not asked who is late.
         """
         most = max(sample.count for sample in samples.values())
-        absent = [process for process in group.processes if process not in samples] if len(samples) > 1 else []
+        absent = [process for process in group.processes if process not in samples]
         there = {process: sample for process, sample in samples.items() if sample.count == most}
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
         first = next(iter(there.values()))
@@ -100,11 +101,20 @@ class Lateness:
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
         if absent:
-            lines.append(f"  {name_processes(absent)} made no call yet")
+            lines += [f"  {name_processes(absent)} made no call yet", *self._places(absent[:SHOWN])]
         if still is not None and behind and arrived == len(behind):
             return ""
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
+
+    def _places(self, processes: Sequence[int]) -> list[str]:
+        """Where processes are that have made no call in a group, as far as they answer."""
+        lines = []
+        for process, answer in self._asking.ask(processes, {"stack": True}).items():
+            where = answer.get("where") or Where()
+            lines.append(f"  process {process} is at {where.get('place') or 'an unknown line'}")
+            lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
+        return lines
 
     def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
         """The words on a late process that ran the call that others wait in without a collective, or ""."""

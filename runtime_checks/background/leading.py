@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
-SMALL = 64  # processes in a job in which each reports on all on demand
+SMALL = 64  # processes in a job in which each reports on all on demand, and all are asked at the end
 STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
@@ -167,7 +167,8 @@ class Leader:
             if self._job.me not in wanted:
                 wanted.append(self._job.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
-            histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
+            all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
+            histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self.asking.program, self.asking.texts)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
@@ -181,9 +182,8 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._checks.note(
-                    f"Process {process} is no longer compared within {name_processes(group.processes)}: the digests "
-                    f"of its calls differ from those of process {self._job.me}, but no field known on both "
-                    "sides does."
+                    f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
+                    f"runs: {_why_excused(group, histories, self._job.me)}."
                 )
         return report
 
@@ -200,17 +200,19 @@ class Leader:
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
-        finals: dict[str, set[tuple[int, str]]] = {}
-        for told in ended.values():
-            for key, final in (told.get("finals") or {}).items():
-                finals.setdefault(key, set()).add(final)
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
-        uneven = {key for key, found in finals.items() if len(found) > 1}
+        uneven = _uneven(ended.values())
         groups = [group for group in self._own.ledger.groups() if group.key in uneven or died]
         suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
         if not uneven and not died:
             return None
+        if len(ended) <= SMALL:
+            # All are asked: a group that differs need not be one of this process, and a cycle has several.
+            with self._lock:
+                report = judge(self.asking.histories(sorted(ended), WINDOW), self.asking.program, self.asking.texts)
+            if report is not None:
+                return report
         if not groups:
             groups = self._own.ledger.groups()[:1]
         for group in groups:
@@ -267,3 +269,23 @@ class Leader:
         with self._lock:
             self._background.journal.drain()
             return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking.program)
+
+
+def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:
+    if any(history.is_threaded(group.key) for history in histories.values()):
+        return "threads make calls on different devices, which come in another order on each process"
+    return f"the digests of its calls differ from those of process {me}, but no field known on both sides does"
+
+
+def _uneven(ended: Iterable[State]) -> set[str]:
+    """The groups in which processes ended after different calls; who made none there has not said so."""
+    finals: dict[str, list[tuple[int, str]]] = {}
+    sizes: dict[str, int] = {}
+    for told in ended:
+        sizes.update(told.get("sizes") or {})
+        for key, final in (told.get("finals") or {}).items():
+            finals.setdefault(key, []).append(final)
+    none = (0, "0")
+    return {
+        key for key, found in finals.items() if len({*found, *([none] if len(found) < sizes.get(key, 0) else [])}) > 1
+    }

@@ -281,4 +281,6 @@ def _told(event: Event) -> EventRecord:
             told["callers"] = list(site.callers)
     if program.identified:
         told["defined_at"] = program.defined_at
+    if event.aside:
+        told["aside"] = True
     return told

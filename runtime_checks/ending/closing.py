@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Closing:
-    """The end of this process's part in the job. ``self_test`` runs the self-test of the checks, if none has run."""
+    """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Closing:
         ending: Ending,
         setup: Setup,
         background: Background | None,
-        self_test: Callable[[], object],
+        look: Callable[[], object],
     ) -> None:
         self._job = job
         self._own = own
@@ -65,7 +65,7 @@ class Closing:
         self._ending = ending
         self._setup = setup
         self._background = background
-        self._self_test = self_test
+        self._look = look
         self._life = Life(job, checks, background.leader.asking if background is not None else others)
 
     def close(self, outcome: Outcome) -> None:
@@ -87,7 +87,7 @@ class Closing:
         joining = self._checks.joining
         if joining is not None and not self._checks.follow(joining.wait_at_the_end()):
             return False
-        self._self_test()
+        self._look()
         return self._checks.active
 
     def leave_quietly(self) -> None:

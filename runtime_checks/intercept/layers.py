@@ -67,6 +67,10 @@ class Interception:
         self.state[layer.name] = "on"
         self._patches.append(patches)
 
+    def put_back(self) -> list[str]:
+        """What the layers replace and others have put back since."""
+        return [name for patches in list(self._patches) for name in patches.put_back()]
+
     def remove(self) -> None:
         """Remove all layers; calls made meanwhile, or through what others have wrapped around a layer, keep working."""
         self.observer.closed = True

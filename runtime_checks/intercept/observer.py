@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.communication import Communication, combined
 from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.executables import compiled_texts, identity_of_executable
 from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
 from spmdlint.runtime_checks.calls.frames import user_site
 from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
@@ -67,8 +68,8 @@ class _Referable:
 class Compiled(_Referable):
     """The facts about a module on its way to the compiler.
 
-    ``packed`` is its canonical text, ``located`` its text with locations, both compressed. ``together``: its compiler
-    waits until the other processes compile it too.
+    ``packed`` is its canonical text, ``located`` its text with locations, both compressed; ``executable`` names what
+    the compiler made of it. ``together``: its compiler waits until the other processes compile it too.
     """
 
     devices: tuple[int, ...]
@@ -78,6 +79,7 @@ class Compiled(_Referable):
     located: bytes | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
+    executable: str | None = None
     together: bool = False
 
     def texts(self) -> dict[str, str]:
@@ -174,8 +176,10 @@ class Observer:
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""
+        texts = compiled_texts(executable)
         if compiled.communication is not Communication.YES:
-            compiled.communication = _communication(executable, compiled.process_of)
+            compiled.communication = _communication(texts, compiled.process_of)
+        compiled.executable = identity_of_executable(executable, texts)
         self._fresh[executable] = compiled
         while len(self._fresh) > FRESH:
             self._fresh.popitem(last=False)
@@ -250,13 +254,18 @@ class Observer:
         return known
 
     def _unseen(self, execute: Any) -> Compiled | None:
-        """An executable whose compilation was not seen: compiled ahead of time before the checks were on."""
+        """An executable whose compilation was not seen: loaded, or compiled ahead of time before the checks were on."""
         devices = devices_of(execute)
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
-        communication = _communication(execute.xla_executable, process_of)
-        return Compiled(tuple(int(d.id) for d in devices), process_of, communication=communication)
+        texts = compiled_texts(execute.xla_executable)
+        return Compiled(
+            tuple(int(d.id) for d in devices),
+            process_of,
+            communication=_communication(texts, process_of),
+            executable=identity_of_executable(execute.xla_executable, texts),
+        )
 
     def _from_debug(self, execute: Any) -> Context | None:
         debug = self._debug.get(execute)
@@ -272,6 +281,7 @@ class Observer:
             processes=tuple(sorted(set(compiled.process_of))),
             devices=compiled.devices,
             module=compiled.module,
+            executable=compiled.executable,
             environment=compiled.environment,
             order=key_order(context.names) if context else None,
             keys=container_order(keys_of(context.tree)) if context else None,
@@ -309,11 +319,13 @@ def _located(operation: Any) -> bytes:
     return zlib.compress(text.encode(), 1)
 
 
-def _communication(executable: Any, process_of: Sequence[int]) -> Communication:
-    """Whether a compiled executable communicates between processes."""
+def _communication(texts: Sequence[str] | None, process_of: Sequence[int]) -> Communication:
+    """Whether an executable with these compiled modules communicates between processes."""
+    if texts is None:
+        return Communication.UNKNOWN
     try:
-        return combined(compiled_communicates(one.to_string(), process_of) for one in executable.hlo_modules())
-    except Exception:  # a runtime without access to its modules
+        return combined(compiled_communicates(text, process_of) for text in texts)
+    except Exception:  # a text in a form that is not known
         return Communication.UNKNOWN
 
 

@@ -73,6 +73,14 @@ class Patches:
 
         self.replace(owner, name, make)
 
+    def put_back(self) -> list[str]:
+        """What others have put back to the originals, so that nothing is seen there; wrapped once more is in place."""
+        return [
+            f"{_name(owner)}.{name}"
+            for owner, name, original, replacement in list(self._done)
+            if original is not replacement and inspect.getattr_static(owner, name, None) is original
+        ]
+
     def undo(self) -> None:
         """Restore the originals, except where other code has replaced them since; the steps are not run any more."""
         self._undone = True

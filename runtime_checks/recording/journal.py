@@ -64,6 +64,11 @@ class Event:
             self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
         return self._site
 
+    @property
+    def aside(self) -> bool:
+        """Whether it is called in another thread than the main one."""
+        return self.thread != threading.main_thread().ident
+
     def is_called_by(self, frame: FrameType | None) -> bool:
         """Whether this frame comes from the line."""
         for code in self.through:
@@ -174,7 +179,9 @@ class Journal:
     def _add_to_recording(self, event: Event) -> None:
         if self._recording is not None:
             group = event.group
-            event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
+            event.number = self._recording.add_event(
+                group.key, group.processes, event.program, event.site, aside=event.aside
+            )
 
     def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""

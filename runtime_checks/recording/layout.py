@@ -56,6 +56,7 @@ Line = TypedDict(
         "filename": str | None,
         "line": Count | None,
         "callers": list[str],
+        "aside": bool,
         "once": bool,
         "program": str,
         "record": RecordedProgram,

@@ -106,6 +106,7 @@ class _Lines:
                 "function": told.get("function"),
                 "filename": told.get("filename"),
                 "line": told.get("line"),
+                "aside": told.get("aside", False),
             }
         elif "end" in told:
             self.end = told["end"]

@@ -16,7 +16,10 @@ MAX_CALLS = 1 << 17
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One call of a group: ``prefix`` is a digest of all its calls so far, ``others`` the counts of other groups."""
+    """One call of a group: ``prefix`` is a digest of all its calls so far, ``others`` the counts of other groups.
+
+    ``aside`` is whether another thread than the main one made it.
+    """
 
     group: str
     members: tuple[int, ...]
@@ -28,6 +31,7 @@ class Row(msgspec.Struct, frozen=True):
     line: int | None
     others: Mapping[str, int]
     callers: tuple[str, ...] = ()
+    aside: bool = False
 
     def place(self) -> Place:
         """The call and its lines, as reports name them."""
@@ -79,6 +83,7 @@ class Replay:
             line=event.get("line"),
             others=others,
             callers=tuple(event.get("callers") or ()),
+            aside=event.get("aside", False),
         )
 
 

@@ -63,6 +63,7 @@ class ThisProcess:
             "detail": detail,
             "counts": self.ledger.counts(),
             "finals": {group.key: (group.count, f"{group.prefix:x}") for group in self.ledger.groups()},
+            "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
             "off": self.layers_off,

@@ -80,8 +80,10 @@ class Recording:
         self._omitted: set[str] = set()
         self._line({"job": job})
 
-    def add_event(self, group: str, members: Sequence[int], program: Program, site: Site | None) -> int:
-        """Write the event of a call, and return its number."""
+    def add_event(
+        self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False
+    ) -> int:
+        """Write the event of a call, and return its number; ``aside`` is whether it is not the main thread's."""
         with self._lock:
             if group not in self._groups:
                 self._groups.add(group)
@@ -92,8 +94,10 @@ class Recording:
                 line |= {"filename": site.filename, "line": site.line}
                 if site.callers:
                     line["callers"] = list(site.callers)
+            if aside:
+                line["aside"] = True
             if program.value is not None:
-                line["once"] = True
+                line["once"] = True  # _EVENT_LINE expects it at the end
             self._line(line)
             return self._numbers
 

@@ -19,7 +19,10 @@ TESTED = ("dispatch", "every-call")  # the layers that it tests
 
 
 class Health:
-    """The checks of one process. The self-test runs in the watcher thread, and at the latest at the end."""
+    """The checks of one process. The self-test runs in the watcher thread, and at the latest at the end.
+
+    Whether the layers are still in place is looked at each time, before calls are compared or told to others.
+    """
 
     def __init__(self, job: Job, own: ThisProcess, checks: Checks, background: Background | None) -> None:
         self._job = job
@@ -27,18 +30,21 @@ class Health:
         self._checks = checks
         self._background = background
         self.test: Callable[[], str | None] | None = None  # set with the layers: what is wrong, None if nothing
+        self.put_back: Callable[[], list[str]] = list  # set with the layers: what others have removed of them
         self.result = "not run yet"
         self._tested_at: float | None = None
         self.looked_at = time.monotonic()
 
-    def test_once(self) -> None:
-        """Run the self-test if it has not run yet."""
-        if self._tested_at is None:
-            self.look()
-
     def look(self) -> None:
         """Run the self-test when it is due; steps aside if the checks turn out to be blind."""
         self.looked_at = now = time.monotonic()
+        if self._checks.active and (gone := self.put_back()):
+            # Before calls are compared that were not all seen: they would look like a divergence.
+            self._checks.stand_down(
+                "the runtime checks are off from now on: they are not told of every call, because another tool has put "
+                f"back what they hook into ({', '.join(gone)})."
+            )
+            return
         if self._tested_at is not None and now - self._tested_at < AGAIN:
             return
         if self.test is None or not self._checks.active or not devices_are_up():

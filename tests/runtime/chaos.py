@@ -1,11 +1,14 @@
 """A chaos campaign: random schedules of parallel calls over random groups, with one fault or none in each.
 
-    python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json [--mode background]
+    python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json [--mode background] [--harm]
 
 In background mode each schedule is a job of its own, as a divergence may end in any way, and every other one has
 trouble with the machinery itself: a store that is slow or refuses, a process that is stopped for a while, a clock that
 jumps. It can be interrupted and goes on where it was. Each schedule is held against what a model of it says: whether
 there is a divergence, of which kind, and at which call of which group.
+
+With ``--harm``, the calls are right and it is the checks that are harmed (``harm.py``): such a job has to end as it
+would without them, and is never called diverged.
 """
 
 from __future__ import annotations
@@ -21,6 +24,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.runtime import harm
 
 JOB = Path(__file__).with_name("chaos_job.py")
 FAULTS = (
@@ -102,6 +110,15 @@ def generate(seed: int) -> Schedule:
         [step for step in (mine if process == victim else common) if process in step["group"]] for process in everyone
     ]
     return Schedule(seed, processes, fault, victim, steps, _expect(fault, victim, steps, mine, common))
+
+
+def draw(rng: random.Random) -> list[list[Step]]:
+    """Right calls over random groups, by process."""
+    processes = rng.choice([2, 2, 3, 4])
+    everyone = tuple(range(processes))
+    groups = [everyone, *(tuple(sorted(rng.sample(everyone, 2))) for _ in range(processes - 2))]
+    common = [_step(rng, rng.choice(groups), everyone) for _ in range(rng.randrange(5, 12))]
+    return [[step for step in common if process in step["group"]] for process in everyone]
 
 
 def _step(rng: random.Random, group: tuple[int, ...], everyone: tuple[int, ...]) -> Step:
@@ -282,7 +299,10 @@ def main() -> int:
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--state", type=Path)
     ask.add_argument("--mode", choices=["lockstep", "background"], default="lockstep")
+    ask.add_argument("--harm", action="store_true", help="right calls, harmed checks")
     given = ask.parse_args()
+    if given.harm:
+        return harm.campaign(range(given.seed, given.seed + given.schedules), given.mode, given.state, draw)
     schedules = [generate(given.seed + n) for n in range(given.schedules)]
     outcomes: dict[int, str] = {}
     if given.state is not None and given.state.exists():

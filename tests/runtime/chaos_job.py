@@ -153,7 +153,8 @@ def main():
             out.flush()
 
 
-if sys.argv[2] == "--background":
-    alone()
-else:
-    main()
+if __name__ == "__main__":
+    if sys.argv[2] == "--background":
+        alone()
+    else:
+        main()

@@ -15,6 +15,7 @@ import pytest
 
 from spmdlint.runtime_checks.background import member as background
 from spmdlint.runtime_checks.background import publishing
+from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.options import Options
@@ -141,6 +142,24 @@ def test_who_ends_early_is_missing_and_who_is_only_late_is_not(start: Start) -> 
     assert (report.kind, report.index) == ("missing", 8)
 
 
+def test_a_circle_in_which_all_raised_is_found_at_the_end(start: Start) -> None:
+    job = start(4)
+    for me, session in enumerate(job.sessions):
+        job.make(me, "swap", processes=tuple(sorted(((me - 1) % 4, me))))
+        assert session.background is not None
+        session.background.journal.drain()
+        state = session.own.end_state("raised", Site("/home/me/train.py", 1, "main"), "no answer")
+        session.background.finish("raised", state)
+        session.job.exchange.put_state(state)
+    first = job.sessions[0]
+    assert first.background is not None
+    report = first.background.leader.last_look(first.others.ended_among(range(4)))
+    assert report is not None
+    assert report.kind == "sequence"
+    assert "waited for each other in a cycle" in report.message
+    assert {one.state for one in report.processes.values()} == {"raised"}
+
+
 def test_the_verdict_is_told_in_full_once(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
     job = start(3)
     for me in range(3):
@@ -172,6 +191,18 @@ def test_a_hang_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) ->
     time.sleep(0.01)
     job.tick()
     assert "all processes are at call 5 of processes 0-2" in capfd.readouterr().err
+
+
+def test_a_hang_in_the_first_call_of_a_group_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
+    job = start(3, late_after=0.0)
+    job.make(0, "swap", processes=(0, 2))
+    job.tick()
+    time.sleep(0.01)
+    job.tick()
+    told = capfd.readouterr().err
+    assert "late: process 0 reached call 1 of processes 0, 2 (swap, " in told
+    assert "process 2 made no call yet" in told
+    assert "process 2 is at " in told
 
 
 def test_who_is_asked_is_as_far_behind_as_it_says(start: Start, capfd: pytest.CaptureFixture[str]) -> None:

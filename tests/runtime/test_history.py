@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import ProgramRecord
@@ -90,3 +92,69 @@ def test_two_groups_in_another_order() -> None:
     assert judge({0: history([("sum", pair)]), 1: history([]), 2: history([("norm", ALL)])}, programs) is None
     done: list[Call] = [("sum", pair), ("norm", ALL)]
     assert judge({0: history(done), 1: history(done[:1]), 2: history([("norm", ALL)])}, programs) is None
+
+
+DEVICES = {"train": [0, 1, 2], "evaluate": [3, 4, 5], "gather": [0, 1, 2, 3, 4, 5]}
+
+
+def on_devices(_process: int, digest: str) -> ProgramRecord:
+    return {"function": digest, "devices": DEVICES[digest]}
+
+
+def threaded(*functions: str, forget: int = 0) -> History:
+    made = history([(function, ALL) for function in functions], forget=forget)
+    rows = made.rows[str(ALL)]
+    made.rows[str(ALL)] = {index: replace(row, aside=row.function == "evaluate") for index, row in rows.items()}
+    return made
+
+
+def test_calls_of_threads_are_compared_on_each_device() -> None:
+    here = threaded("train", "evaluate", "train", "gather", "evaluate")
+    there = threaded("evaluate", "train", "train", "gather", "evaluate")
+    assert judge({0: here, 1: there}, on_devices) is None
+    report = judge({0: here, 1: threaded("evaluate", "train", "gather", "train", "evaluate")}, on_devices)
+    assert report is not None
+    assert (report.kind, report.index) == ("sequence", 2)
+    assert [report.processes[p].function for p in "01"] == ["train", "gather"]
+    assert [report.processes[p].line for p in "01"] == [3, 3]
+
+
+def test_calls_of_threads_that_share_devices_have_one_order() -> None:
+    here, there = threaded("gather", "evaluate", forget=1), threaded("evaluate", "gather", forget=1)
+    report = judge({0: here, 1: there}, on_devices)
+    assert report is not None
+    assert (report.kind, report.index) == ("sequence", 2)
+
+
+def test_calls_of_threads_whose_beginning_is_forgotten_prove_nothing() -> None:
+    here = threaded("train", "train", "evaluate", forget=1)
+    assert judge({0: here, 1: threaded("evaluate", "evaluate", "train")}, on_devices) is None
+
+
+def test_one_thread_that_calls_on_other_devices_in_another_order_differs() -> None:
+    one, other = history([("train", ALL), ("evaluate", ALL)]), history([("evaluate", ALL), ("train", ALL)])
+    report = judge({0: one, 1: other}, on_devices)
+    assert report is not None
+    assert report.kind == "sequence"
+
+
+RING: dict[int, list[Call]] = {me: [("swap", tuple(sorted(((me - 1) % 4, me))))] for me in range(4)}
+
+
+def test_a_circle_of_calls_in_which_all_raised() -> None:
+    ended = {me: history(calls, "raised") for me, calls in RING.items()}
+    for one in ended.values():
+        one.end = {"state": "raised", "detail": "no answer", "filename": "train.py", "line": 1}
+    report = judge(ended, programs)
+    assert report is not None
+    assert report.kind == "sequence"
+    assert "waited for each other in a cycle: process 0 was in call 1 of processes 0, 3 (" in report.message
+    assert {(one.state, one.line) for one in report.processes.values()} == {("raised", 1)}
+    ended[2].end = {"state": "raised", "detail": "a cause of its own", "filename": "train.py", "line": 9}
+    report = judge(ended, programs)
+    assert report is not None
+    assert report.kind == "missing"
+
+
+def test_a_ring_of_processes_that_still_run_may_be_on_its_way() -> None:
+    assert judge({me: history(calls) for me, calls in RING.items()}, programs) is None

@@ -169,3 +169,28 @@ def test_late_and_stopped_processes_and_two_thousand_steps(tmp_path: Path) -> No
     assert told, run.output
     assert int(told[1]) >= 3
     assert f"program.py:{run.marked('sleeps')}" in told[0]
+
+
+def test_background_mode_tells_threads_apart_by_their_devices(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        import threading
+        firsts, seconds = (Mesh(np.array(jax.devices()).reshape(2, 2)[:, n], ("d",)) for n in (0, 1))
+        summed, greatest = jax.jit(jnp.sum), jax.jit(jnp.max)
+        def work(function, mesh, first):
+            held = jax.make_array_from_process_local_data(NamedSharding(mesh, P("d")), np.ones(1, np.float32))
+            if not first:
+                time.sleep(1)
+            for _ in range(4):
+                assert function(held) >= 1
+        other = threading.Thread(target=work, args=(summed, firsts, me == 0))
+        other.start()
+        work(greatest, seconds, me == 1)
+        other.join()
+        assert value(summed(everywhere([1, 2]))) == 6
+        """,
+        devices=2,
+        options=("--mode", "background"),
+    )
+    assert (run.status, run.verdict) == (0, ("clean", None)), run.output

@@ -95,6 +95,17 @@ def test_calls_of_many_threads_are_recorded_in_the_order_in_which_they_are_numbe
     assert all((row.function, row.members) == ("step", (0, 1 + row.line)) for row in rows)
 
 
+def test_calls_of_another_thread_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "0.ledger"
+    made = journal(path)
+    make(made, program("step", (0, 1)), 3)
+    aside = threading.Thread(target=make, args=(made, program("evaluate", (0, 1)), 4))
+    aside.start()
+    aside.join()
+    made.drain()
+    assert [(row.function, row.aside) for row in read(path)] == [("step", False), ("evaluate", True)]
+
+
 def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
     assert read(tmp_path / "absent") == []
     assert read_programs(tmp_path / "absent") == {}

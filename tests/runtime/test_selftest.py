@@ -18,10 +18,10 @@ fastpath._noting = lambda journal, program, real, layout: ((lambda dtype: layout
     "lockstep": """
 from jax._src.interpreters import pxla
 from spmdlint.runtime_checks import hook
-# A tool that comes later puts JAX's own back.
+# A tool that comes later puts something of its own around JAX's own.
 real, after = pxla.MeshExecutableFastpathData, hook.Hook._member
 def member(self, *args):
-    pxla.MeshExecutableFastpathData = real
+    pxla.MeshExecutableFastpathData = lambda *fields: real(*fields)
     return after(self, *args)
 hook.Hook._member = member
 """,
@@ -59,6 +59,36 @@ def test_a_blind_layer_is_noticed(mode: str, tmp_path: Path) -> None:
         told = json.loads(output.partition("\nstatus ")[2].partition("\n")[0])
         assert not told["watching"]
         assert "1 were seen" in told["health"]["self_test"]
+
+
+PUT_BACK = """
+from jax._src.interpreters import pxla
+real = pxla.ExecuteReplicated.__call__
+jax.distributed.initialize("localhost:{{port}}", 2, int(sys.argv[1]))
+from spmdlint import runtime_checks
+runtime_checks.enable("{mode}")
+mesh = Mesh(np.array(jax.devices()), ("data",))
+x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+def summed(v):
+    return jnp.sum(v)
+for number in range(6):
+    if number == 2 and jax.process_index() == 1:
+        pxla.ExecuteReplicated.__call__ = real
+    total = jax.jit(lambda v: summed(v) + number)(x)
+    total.block_until_ready()
+print("result", float(total), flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["background", "lockstep"])
+def test_a_layer_that_one_process_loses_is_noticed_before_calls_are_compared(mode: str, tmp_path: Path) -> None:
+    ended = alone(tmp_path, PUT_BACK.format(mode=mode))
+    assert [status for status, _ in ended] == [0, 0], ended
+    for _, output in ended:
+        assert "result 9.0" in output
+        assert "diverged" not in output
+        assert "off from now on" in output or "continues without checks" in output
+    assert "another tool has put back what they hook into (ExecuteReplicated.__call__)" in ended[1][1]
 
 
 def test_a_rehearsal_that_saw_nothing_is_not_clean(tmp_path: Path) -> None:

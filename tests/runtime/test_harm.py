@@ -1,0 +1,47 @@
+"""Right jobs whose checks are harmed end as they would without: `chaos.py --harm` makes it longer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.runtime.chaos import draw
+from tests.runtime.harm import KINDS, judge, plan, run, values
+
+
+def first(kind: str) -> int:
+    """The first seed with this kind of harm."""
+    return next(seed for seed in range(1000) if plan(seed, draw)["harm"]["kind"] == kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        ("absent", "background"),
+        ("late", "lockstep"),
+        ("mode", "lockstep"),
+        ("record", "background"),
+        ("seam", "lockstep"),
+        ("end", "background"),
+        ("silent", "background"),
+    ],
+)
+def test_a_harmed_job_ends_as_it_would_without_the_checks(kind: str, mode: str) -> None:
+    word, output = run(plan(first(kind), draw), mode)
+    assert word == "right", output
+
+
+def test_each_kind_of_harm_is_drawn() -> None:
+    assert {plan(seed, draw)["harm"]["kind"] for seed in range(100)} == set(KINDS)
+
+
+def test_the_judge_can_fail() -> None:
+    chosen = plan(0, draw)
+    outputs = [f"RESULT {json.dumps(values(steps))}" for steps in chosen["steps"]]
+    fine: list[int | None] = [0] * len(outputs)
+    assert judge(chosen, fine, outputs) == "right"
+    assert judge(chosen, [3, *fine[1:]], outputs).startswith("statuses [3")
+    assert judge(chosen, [None, *fine[1:]], outputs).startswith("statuses [None")
+    assert judge(chosen, fine, [*outputs[1:], "RESULT [0]"]).endswith("without its result")
+    assert judge(chosen, fine, [*outputs[:-1], f"{outputs[-1]}\nspmdlint: diverged"]) == "called diverged"
