@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RemovedApi(Rule):
-    """The program uses a JAX name that the configured version does not have.
+    """The program uses a JAX name that the configured version no longer has.
 
     ## What it does
 
@@ -46,7 +46,8 @@ class RemovedApi(Rule):
 
     ## Limits
 
-    Only names that multi-device programs use are in the table. A use that is guarded by a test of the version or by
+    Only names that multi-device programs use are in the table, and only those that were removed: names that are newer
+    than the configured version are not. A use that is guarded by a test of the version or by
     `hasattr`, or that is in a `try` that catches the error, is not reported.
     """
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -218,6 +219,12 @@ _CODE = re.compile(r"[A-Z]+[0-9]+")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
+def _origin(rule: Rule) -> str:
+    """The class of a rule, and its file."""
+    file = getattr(sys.modules.get(type(rule).__module__), "__file__", None)
+    return f"{type(rule).__qualname__}{f' in {file}' if file else ''}"
+
+
 class _Known:
     """The rules that have been found, each code and name once."""
 
@@ -247,7 +254,11 @@ class _Known:
         if type(self._found.get(code)) is type(rule):
             return
         if code in self._found or name in self._names:
-            raise RuleError(f"Two rules claim {code} {name}; the second is {type(rule).__module__}.{where}.")
+            first = self._found.get(code) or next(each for each in self._found.values() if each.name == name)
+            raise RuleError(
+                f"Two rules claim {code} {name}: {_origin(first)}, which is {first.code} {first.name}, and "
+                f"{_origin(rule)}. Give one of them a code and a name of its own."
+            )
         self._found[code] = rule
         self._names.add(name)
 

@@ -129,8 +129,8 @@ def _uncompared(mode: str, states: States) -> str:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
     return (
-        f" Not compared: which of several replicated arrays, which the program itself made, was passed to {shown} "
-        "(use assert_equal)."
+        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} (use "
+        "assert_equal, or make them in a jitted function)."
     )
 
 

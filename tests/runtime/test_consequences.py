@@ -126,6 +126,23 @@ def test_two_arrays_of_unknown_origin_at_one_place_are_noticed() -> None:
     assert unplaced.names == {"norm"}
 
 
+class Spread(Replicated):
+    is_fully_replicated = False
+
+
+def test_arrays_with_parts_on_several_processes_count_once_a_program_holds_more_than_batches() -> None:
+    from spmdlint.runtime_checks.calls.call import Call
+    from spmdlint.runtime_checks.calls.fingerprint import Program
+
+    unplaced, held = Unplaced(), [Spread() for _ in range(6)]
+    for _ in range(9):
+        unplaced.look(Call(Program("step", (0, 1)), None, values=[Spread()]))
+    assert unplaced.names == set(), "batches"
+    for array in held:
+        unplaced.look(Call(Program("norm", (0, 1)), None, values=[array]))
+    assert unplaced.names == {"norm"}
+
+
 def test_late_lines_name_only_who_is_late(capfd: pytest.CaptureFixture[str]) -> None:
     import threading
 
