@@ -135,6 +135,8 @@ class Hook:
             self.session.checks.failed(error)
         elif isinstance(error, StoreLostError | UnknownRecordError):
             self._give_up(str(error))
+        elif isinstance(error, ModuleNotFoundError) and error.name == "jax":
+            self._give_up("JAX is not installed in this environment: pip install 'spmdlint[runtime]'.")
         else:
             self._give_up(f"They failed with an internal error ({type(error).__name__}: {str(error)[:300]}).")
 

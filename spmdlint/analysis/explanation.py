@@ -311,7 +311,7 @@ class Explainer:
             return "strong: it spans processes whatever its arguments are"
         if own:
             return "weak: it spans processes if its arguments do"
-        return "not a parallel call itself" if effect else "none"
+        return "not a parallel call itself" if effect else "not a parallel call"
 
 
 def _says(part: Part) -> bool:
