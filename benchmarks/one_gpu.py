@@ -9,7 +9,6 @@ a host of its own, and they talk through sockets. Collectives are slow, as the p
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,6 +34,5 @@ def _start_on_gpu(self: Any, *words: Any, env: Mapping[str, str] | None = None, 
 
 
 if __name__ == "__main__":
-    os.environ.pop("JAX_PLATFORMS", None)
     subprocess.Popen.__init__ = _start_on_gpu  # type: ignore[method-assign]
     sys.exit(main(["run", *sys.argv[1:]]))

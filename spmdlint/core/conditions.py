@@ -27,6 +27,8 @@ World: TypeAlias = tuple[int, int]
 RANK: Expression = ("rank",)
 COUNT: Expression = ("count",)
 WORLDS: tuple[World, ...] = tuple((rank, count) for count in (1, 2, 3, 4) for rank in range(count))
+SEVERAL: tuple[World, ...] = tuple(world for world in WORLDS if world[1] > 1)
+"""The worlds of several processes."""
 DEPTH = 10
 _COMPARED: Mapping[str, tuple[str, bool, bool]] = {
     "==": ("==", False, False), "!=": ("==", False, True), "is": ("is", False, False), "is not": ("is", False, True),
@@ -173,8 +175,10 @@ class Conditions:
             return None
         sides = [self.expression(ref, each, depth - 1) for each in o.operands]
         sign, swapped, negated = _COMPARED[o.operators[0]]
-        if swapped or (sign in ("==", "is") and _order(sides[1]) < _order(sides[0])):
+        if swapped:
             sides.reverse()
+        elif sign in ("==", "is"):
+            sides = _in_order(*sides)
         found: Expression = (sign, *sides)
         return ("not", found) if negated else found
 
@@ -443,6 +447,11 @@ def _order(expression: Expression) -> str:
     return repr(expression[0]) + str(len(expression))
 
 
+def _in_order(one: Expression, other: Expression) -> list[Expression]:
+    """Two sides of a comparison that may be swapped, in one order."""
+    return [other, one] if _order(other) < _order(one) else [one, other]
+
+
 def normal(expression: Expression, holds: bool) -> Literal:
     """An expression as a condition, without `not`; a number is compared with zero."""
     while expression[0] == "not":
@@ -464,24 +473,16 @@ def split(expression: Expression, holds: bool, answer: bool) -> Iterator[Literal
 
 
 def consequences(expression: Expression, *, holds: bool) -> dict[Expression, bool]:
-    """The literals that hold if a literal does: its parts, and that what is true or has an attribute is not None."""
+    """The literals that hold if a literal does: its parts, and that what is true is not None, and None is not true."""
     found: dict[Expression, bool] = {}
     for literal, truth in split(expression, True, holds):
         found[literal] = truth
-        if literal[0] == "is" and NONE in literal[1:]:
-            other = literal[2] if literal[1] == NONE else literal[1]
-            if truth:
-                found[other] = False
-        elif literal[0] not in _COMPARING and truth:
-            found[_is_none(literal)] = False
+        if truth and literal[0] == "is" and NONE in literal[1:]:
+            found[literal[2] if literal[1] == NONE else literal[1]] = False
+        elif truth and literal[0] not in _COMPARING:
+            one, other = _in_order(literal, NONE)
+            found["is", one, other] = False
     return found
-
-
-def _is_none(expression: Expression) -> Expression:
-    sides = [expression, NONE]
-    if _order(sides[1]) < _order(sides[0]):
-        sides.reverse()
-    return ("is", *sides)
 
 
 def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], Expression]) -> Expression:

@@ -424,8 +424,15 @@ class Content:
 
     def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
         """The facts of what a loop iterates over, with those of the containers it may be."""
-        found = self.functions[ref].masks[iterable]
-        for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
+        return self.functions[ref].masks[iterable] | self.contents(ref, self.ev.functions[ref].values[iterable])
+
+    def contents(self, ref: FunctionRef, value: Value) -> Mask:
+        """What is known in a function of the elements of the containers that a value may be.
+
+        An argument has the facts of what it contains where the call is.
+        """
+        found = 0
+        for a in self.ev.resolved(frozenset(each for each in value if not isinstance(each, Parameter))):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 found |= self.inside(ref, a)
         return found
@@ -548,7 +555,7 @@ class _Visit:
         self._guards: dict[FunctionRef, Mask] = {}
         """By function called, the causes that decide about each of the calls here."""
         self._put_here: dict[Hashable, Mask] = {}
-        """What this function writes into cells, as a relation."""
+        """What this function puts into containers, as a relation."""
         self._yields: Mask = 0
         self._raised: dict[int, Raised] = {}
         self._came_through: dict[tuple[int, ExceptionKind], int] = {}
@@ -702,7 +709,6 @@ class _Visit:
     # -- what the function gives to others
 
     def _write(self, key: Hashable, mask: Mask, *, kept: bool = False) -> None:
-        self._put_here[key] = self._put_here.get(key, 0) | mask
         self.c.cells.write(key, self.c.concrete(self.ref, mask if kept else mask | self._runs_at))
 
     def _is_kept(self, block: int, name: str) -> bool:
@@ -960,7 +966,13 @@ class _Visit:
         key = only(index)
         if isinstance(key, Constant):
             self._write(("item", container.site, container.kind, key), mask | around)
-        self._write(("item", container.site, container.kind), mask | sized(around))
+        self._put_any(container, mask | sized(around))
+
+    def _put_any(self, container: Object, mask: Mask) -> None:
+        """Add to the facts of all elements of a container."""
+        own = (container.site, container.kind)
+        self._put_here[own] = self._put_here.get(own, 0) | mask
+        self._write(("item", *own), mask)
 
     def _environment(self, name: Value) -> Mask:
         found = 0
@@ -1124,7 +1136,7 @@ class _Visit:
     def _put(self, n: int, mask: Mask) -> None:
         for a in self.values[n]:
             if isinstance(a, Object) and isinstance(a.kind, str):
-                self._write(("item", a.site, a.kind), mask)
+                self._put_any(a, mask)
 
     def collected(self, n: int, o: s.Collected) -> Mask:
         found = self.masks[o.element]
@@ -1155,16 +1167,8 @@ class _Visit:
         return frozenset(found)
 
     def _iterated(self, iterable: int) -> Mask:
-        """The facts of what a loop iterates over, with those of the containers it may be.
-
-        An argument has those of what it contains where the call is.
-        """
-        found = self.masks[iterable]
-        own = self.values[iterable]
-        for a in self.ev.resolved(frozenset(each for each in own if not isinstance(each, Parameter))):
-            if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.c.inside(self.ref, a)
-        return found
+        """The facts of what a loop iterates over, with those of the containers it may be."""
+        return self.masks[iterable] | self.c.contents(self.ref, self.values[iterable])
 
     def fstring(self, n: int, o: s.FString) -> Mask:
         found = 0
@@ -1289,7 +1293,14 @@ class _Visit:
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
-        return self._filled_here(o.value) if o.value is not None else 0
+        if o.value is None:
+            return 0
+        found = self.masks[o.value]
+        for a in self.values[o.value]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                mask = self._put_here.get((a.site, a.kind), 0)
+                found |= sized(mask) if a.kind == "dict" else mask  # the values of a table have little in common
+        return found
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
         if self.c.uniform.stored(self.ref, n):
@@ -1344,15 +1355,6 @@ class _Visit:
             found |= self._called(n, o, each, call, positional, keywords, rest)
             if self._is_watched:
                 self._raise_from_call(n, o, each, positional, keywords, rest)
-        return found
-
-    def _filled_here(self, n: int) -> Mask:
-        """The facts of a value; of a container, with what this function has put into it by then."""
-        found = self.masks[n]
-        for a in self.values[n]:
-            if isinstance(a, Object) and isinstance(a.kind, str):
-                mask = self._put_here.get(("item", a.site, a.kind), 0)
-                found |= sized(mask) if a.kind == "dict" else mask  # the values of a table have little in common
         return found
 
     def _raise_from_call(
@@ -1674,7 +1676,7 @@ class _Visit:
         given = union(positional) | union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
-            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | sized(around))
+            self._put_any(base, given & ~_TO_SIZE | sized(around))
             if row.stores is not None and row.stores < len(o.arguments):
                 self._hold(base, o.arguments[row.stores].value, o.function)
             elif row.stores is None and o.arguments:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from spmdlint.core.conditions import (
     RANK,
-    WORLDS,
+    SEVERAL,
     Conditions,
     Expression,
     World,
@@ -177,7 +177,7 @@ class Divergences:
         if not whole:
             return 0
         guards = dict(self.conditions.guards(ref, block))
-        worlds = [world for world in WORLDS if world[1] > 1 and _gets_there(world, guards)]
+        worlds = [world for world in SEVERAL if _gets_there(world, guards)]
 
         def decide(literal: Expression) -> bool | None:
             if literal in guards:
@@ -232,8 +232,7 @@ class Divergences:
             if fails.count(True) == 1 and all(
                 decided_in(guard, world) is holds
                 for guard, holds in self.conditions.guards(ref, each)
-                for world in WORLDS
-                if world[1] > 1
+                for world in SEVERAL
             ):
                 literal, holds = self.conditions.literal(ref, test)
                 if holds == fails[1]:
@@ -790,7 +789,7 @@ def _is_alone(guard: Expression, holds: bool) -> bool:
     """Whether a guard says that there is one process."""
     if not is_about_process(guard):
         return False
-    return all(decided_in(guard, world) is not holds for world in WORLDS if world[1] > 1)
+    return all(decided_in(guard, world) is not holds for world in SEVERAL)
 
 
 # -- comparison
@@ -809,7 +808,7 @@ def _following(condition: Expression, truth: bool) -> dict[Expression, bool]:
 
 def _in_any_job(literal: Expression) -> bool | None:
     """The answer of a condition that is the same on all processes of all jobs of several."""
-    answers = {decided_in(literal, world) for world in WORLDS if world[1] > 1}
+    answers = {decided_in(literal, world) for world in SEVERAL}
     return answers.pop() if len(answers) == 1 else None
 
 
@@ -868,10 +867,7 @@ def _fewer(rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[Parallel
 
 
 def _expand(
-    left: list[Term],
-    right: list[Term],
-    tries: int,
-    rounds: Sequence[ParallelCall],
+    left: list[Term], right: list[Term], tries: int, rounds: Sequence[ParallelCall]
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The difference in some case of the first choice."""
     first = left[0] if isinstance(left[0], Choice) else right[0]

@@ -11,15 +11,15 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Value, certain
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
 Shape: TypeAlias = tuple[int, ...]
 
 _SHOWN = 4
 """The most shapes that are told."""
-_MAKERS = frozenset(
-    f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in ("zeros", "ones", "full", "empty")
-)
+_SHAPE = (0, "shape")
+"""Where functions take a shape that make an array of nothing else: their first argument, or the keyword."""
 
 
 def written_shapes(ev: Evaluator, frame: Frame, number: int) -> tuple[Shape, ...]:
@@ -53,7 +53,7 @@ def _made(ev: Evaluator, frame: Frame, number: int) -> tuple[Shape, ...]:
     """The shapes of an array that a call makes of constants."""
     made = frame.code.operations[resolved(ev, frame, number)]
     callee = certain(ev.value(frame, made.function)) if isinstance(made, s.Call) else None
-    if not isinstance(made, s.Call) or not isinstance(callee, External) or callee.name not in _MAKERS:
+    if not isinstance(made, s.Call) or not isinstance(callee, External) or units().rows.get(callee.name) != _SHAPE:
         return ()
     given = [each for each in made.arguments if each.keyword in (None, "shape")]
     if not given or any(each.star for each in made.arguments):
