@@ -235,6 +235,9 @@ class Conditions:
     def _call(self, ref: FunctionRef, number: int, o: s.Call, depth: int) -> Expression | None:
         call = self.ev.functions[ref].calls.get(number)
         callee = only(self.ev.callees(call.callees)) if call is not None else None
+        made = only(self.ev.functions[ref].values[number])
+        if isinstance(made, Object) and isinstance(made.kind, str):
+            return None  # a container: what is put into it after it was made counts
         if isinstance(callee, External):
             return self._of_library(ref, o, callee.name, depth)
         if not isinstance(callee, Function):

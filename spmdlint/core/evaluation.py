@@ -956,6 +956,8 @@ class Visit:
         self.ssa = evaluation.structure.ssa(ref)
         self.values: list[Value] = []
         self.phis: list[Value] = [BOTTOM] * len(self.ssa.phis)
+        self._joined: set[int] = set()
+        """The phis that were joined in this pass: one that only others read is joined when they are."""
         self.calls: dict[int, Call] = {}
         self.live: set[int] = set()
         self.edges: set[tuple[int, int]] = set()
@@ -970,6 +972,7 @@ class Visit:
         self.live.add(s.ENTRY)
         for _ in range(MAX_PASSES):
             before = list(self.phis)
+            self._joined.clear()
             self._yields = BOTTOM
             for block, steps in blocks:
                 if block in self.live:
@@ -1027,6 +1030,7 @@ class Visit:
         if definition == NOTHING:
             return BOTTOM
         position = NOTHING - 1 - definition
+        self._joined.add(position)
         self.phis[position] = found = self._phi(self.ssa.phis[position])
         return found
 
@@ -1039,7 +1043,8 @@ class Visit:
                 elif definition == NOTHING:
                     each = JUST_NONE if phi.name == RESULT else BOTTOM
                 else:
-                    each = self.phis[NOTHING - 1 - definition]
+                    position = NOTHING - 1 - definition
+                    each = self.phis[position] if position in self._joined else self._definition(definition)
                 found = join(found, each)
         return found
 

@@ -544,6 +544,8 @@ class _Visit:
         self.values = self.known.values
         self.masks: list[Mask] = [0] * len(self.operations)
         self.phis: list[Mask] = [0] * len(self.ssa.phis)
+        self._joined: set[int] = set()
+        """The phis that were joined in this pass: one that only others read is joined when they are."""
         self.parts: dict[int, tuple[Mask, ...]] = {}
         """The facts of each element of a tuple."""
         self.element_parts: dict[int, tuple[Mask, ...]] = {}
@@ -567,6 +569,7 @@ class _Visit:
         for _ in range(8):
             self._controls.clear()
             self._guards.clear()
+            self._joined.clear()
             before = list(self.phis)
             for n, operation, handler in plan:
                 masks[n] = handler(self, n, operation)
@@ -600,6 +603,7 @@ class _Visit:
         if definition == NOTHING:
             return 0
         position = NOTHING - 1 - definition
+        self._joined.add(position)
         self.phis[position] |= self._phi(self.ssa.phis[position])
         return self.phis[position]
 
@@ -609,7 +613,8 @@ class _Visit:
             if definition >= 0:
                 found |= self.masks[definition]
             elif definition != NOTHING:
-                found |= self.phis[NOTHING - 1 - definition]
+                position = NOTHING - 1 - definition
+                found |= self.phis[position] if position in self._joined else self._definition(definition)
         separating = self.gates(phi)
         if separating:
             present = self._separating_presence(phi)

@@ -600,7 +600,10 @@ class Divergences:
             return
         if any(_is_alone(guard, holds) for guard, holds in guards.items()):
             return
-        known = {guard: holds for guard, holds in guards.items() if guard != condition}
+        known: dict[Expression, bool] = {}
+        for guard, holds in guards.items():
+            if guard != condition:
+                known.update(consequences(guard, holds=holds))
         answers = _following(condition, True), _following(condition, False)
 
         def shared(literal: Expression) -> bool | None:
