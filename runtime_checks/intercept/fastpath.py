@@ -45,9 +45,28 @@ class LayoutHook:
 
         self._to_xla_layout = first_ask
 
+    def stands_for(self, layout: Any) -> bool:
+        """Whether JAX would find the original equal to the layout of an array; the default one is not compared."""
+        return self.real is None or bool(self.real == layout)
+
     def called(self, frame: FrameType) -> None:
         """Record a call that C++ does not report."""
         self._journal.note(self._journal.event_at(self._program, frame))
+
+
+def _hook_type(layout_type: Any) -> type[LayoutHook]:
+    """The hooks as layouts of JAX's own type, so that JAX asks them whether they are equal to the layout of an array.
+
+    Only then is a call right that JAX makes with a hook itself, after another tool has put ``shard_args`` back. That
+    does not help a value from the host in the first place, which JAX moves to the devices in that layout: until the
+    watching thread notices, such a call raises an error.
+    """
+
+    def equal(self: LayoutHook, other: object) -> bool:
+        return self is other or self.stands_for(other)
+
+    members = {"__slots__": (), "__eq__": equal, "__hash__": object.__hash__}
+    return type("LayoutHook", (LayoutHook, layout_type), members)
 
 
 def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -97,7 +116,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         if name not in fields:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
-    start = _any_layout()
+    layout_type = _layout_type()
+    hook_type, start = _hook_type(layout_type), _any_layout(layout_type)
     journal = observer.own.journal
     assert journal is not None, "this layer is for background mode"
 
@@ -105,11 +125,13 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         known = observer.thread.known
         if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
             return built
+        if patches.put_back():
+            return built  # nobody would see what the hook is for
         layouts = list(built.in_device_local_layouts)
         if not layouts:
             return None  # without arguments there is no layout: such a call goes through Python
         probe = observer.thread.probe
-        layouts[0] = LayoutHook(journal if probe is None else probe.journal, known.program, layouts[0], start)
+        layouts[0] = hook_type(journal if probe is None else probe.journal, known.program, layouts[0], start)
         return built._replace(in_device_local_layouts=layouts)
 
     def see(hook: LayoutHook, caller: FrameType, rest: Any) -> None:
@@ -121,7 +143,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
 
     def make_shard_args(original: Any) -> Any:
         def shard_args(shardings: Any, layouts: Any, *rest: Any, **named: Any) -> Any:
-            if len(layouts) == 1 and layouts[0].__class__ is LayoutHook:
+            if len(layouts) == 1 and layouts[0].__class__ is hook_type:
                 hook = layouts[0]
                 layouts = [hook.real]
                 patches.guard.run(see, hook, sys._getframe(1), rest)
@@ -134,14 +156,17 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
     clear_fast_paths()
 
 
-def _any_layout() -> Any:
+def _layout_type() -> Any:
+    layouts = module("jax._src.layout")
+    return getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
+
+
+def _any_layout(layout_type: Any) -> Any:
     """An initial XLA layout; the first call that does not match corrects it."""
     import numpy as np
 
-    layouts = module("jax._src.layout")
-    kind = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
     try:
-        return kind((0,))._to_xla_layout(np.dtype("float32"))
+        return layout_type((0,))._to_xla_layout(np.dtype("float32"))
     except (TypeError, AttributeError) as error:
         raise MissingSeamError(f"a layout cannot be made ({error})") from error
 

@@ -38,12 +38,8 @@ class Health:
     def look(self) -> None:
         """Run the self-test when it is due; steps aside if the checks turn out to be blind."""
         self.looked_at = now = time.monotonic()
-        if self._checks.active and (gone := self.put_back()):
-            # Before calls are compared that were not all seen: they would look like a divergence.
-            self._checks.stand_down(
-                "the runtime checks are off from now on: they are not told of every call, because another tool has put "
-                f"back what they hook into ({', '.join(gone)})."
-            )
+        # Before calls are compared that were not all seen: they would look like a divergence.
+        if self._checks.active and self._steps_aside():
             return
         if self._tested_at is not None and now - self._tested_at < AGAIN:
             return
@@ -60,12 +56,22 @@ class Health:
             self.result = f"not run: {type(error).__name__}"
             return
         self.result = wrong or "passed"
-        if wrong is not None:
+        if wrong is not None and not self._steps_aside():  # it may have happened during the test
             version = getattr(sys.modules.get("jax"), "__version__", "?")
             self._checks.stand_down(
                 f"the runtime checks are off from now on: JAX {version} does not tell them of every call ({wrong}), or "
                 "another tool has replaced what they hook into."
             )
+
+    def _steps_aside(self) -> bool:
+        """Whether others have removed what the layers replace: the checks are off then."""
+        gone = self.put_back()
+        if gone:
+            self._checks.stand_down(
+                "the runtime checks are off from now on: they are not told of every call, because another tool has put "
+                f"back what they hook into ({', '.join(gone)})."
+            )
+        return bool(gone)
 
     def numbers(self) -> HealthNumbers:
         """The numbers as they are now."""

@@ -32,6 +32,15 @@ def test_a_harmed_job_ends_as_it_would_without_the_checks(kind: str, mode: str) 
     assert word == "right", output
 
 
+def test_what_places_arrays_put_back_in_the_middle() -> None:
+    """Another tool puts JAX's shard_args back after the first fast call of a function was prepared."""
+    chosen = plan(9109, draw)
+    assert chosen["harm"]["kind"] == "silent"
+    word, output = run(chosen, "background")
+    assert word == "right", output
+    assert "shard_args" in output
+
+
 def test_each_kind_of_harm_is_drawn() -> None:
     assert {plan(seed, draw)["harm"]["kind"] for seed in range(100)} == set(KINDS)
 
