@@ -102,10 +102,13 @@ class QuietRecords(TypedDict, total=False):
     calls: dict[str, list[QuietRecord]]
 
 
-class Message(Place, total=False):
+class _Announced(TypedDict):
+    digest: str  # without it nothing could be compared: such a record cannot be read
+
+
+class Message(_Announced, Place, total=False):
     """The call that a process is about to make, in lockstep."""
 
-    digest: str
     tags: str
     source: bool
 
@@ -117,10 +120,13 @@ class Details(Side, total=False):
     threads: list[str]
 
 
-class Subtree(TypedDict, total=False):
+class _Judged(TypedDict):
+    same: bool
+
+
+class Subtree(_Judged, total=False):
     """The message of a subtree to its root, or of the root to all."""
 
-    same: bool
     digest: str
     tags: str
     sources: Count

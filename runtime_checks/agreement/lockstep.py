@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, Subtree
+from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Subtree
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -207,7 +207,7 @@ class Lockstep:
         for process in group.processes:
             if process in records:
                 told = details.get(process, Details())
-                one = reported(told or messages.get(process, Message()), "calling")
+                one = reported(told or messages.get(process) or Place(), "calling")
                 one.arguments = told.get("arguments")
                 one.static = told.get("static") or None
                 one.recent = told.get("recent") or []

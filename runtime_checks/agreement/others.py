@@ -37,7 +37,7 @@ class OtherProcesses:
 
     def last_heard(self, process: int) -> Place:
         """The last call that another process announced to this one."""
-        return self.heard.get(process, Message())
+        return self.heard.get(process) or Place()
 
     def ended(self, process: int) -> State | None:
         """How another process ended: its state and counts, or None while it runs."""
