@@ -76,11 +76,12 @@ class Checks:
         self.active = False
         self.why_inactive = plain(reason, LONGEST_REASON)
         write_error(f"spmdlint: {self.why_inactive}\n")
-        if self._job.options.rehearsal:
-            self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
-            self.hold_calls()
         if tell:
             self._tell_others()
+        if self._job.options.rehearsal:
+            # Last: the exception may end this process, which is a divergence for who has not been told.
+            self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
+            self.hold_calls()
         if not is_own_thread():
             self.raise_if_broken()
 
