@@ -31,7 +31,12 @@ from spmdlint.program import summary as s
 from spmdlint.program.survey import Surveyor
 from spmdlint.rule import load_rules
 
-_SEEN_THROUGH = ("contextlib.contextmanager", "contextlib.asynccontextmanager", "builtins.type")
+_SEEN_THROUGH = (
+    "contextlib.contextmanager",
+    "contextlib.asynccontextmanager",
+    "builtins.type",
+    "builtins.getattr",  # with a name that neither knows
+)
 IN_SHADOW = {"condition": "SPMD301", "unsteady": "SPMD306", "checkpoint": "SPMD309"}
 
 
@@ -64,6 +69,13 @@ def _named(value: object) -> tuple[object, ...] | None:
     return ("made by", value.name) if isinstance(value, new.Result) else None
 
 
+def _passed_on(value: object) -> set[object]:
+    """What a library's decorator was given, in which the second engine sees what it gives: the class itself."""
+    if not isinstance(value, old.Applied) or not value.arguments.positional:
+        return set()
+    return {_named(each) for each in value.arguments.positional[0]} - {None}
+
+
 def callees(program: Program) -> Iterator[str]:
     """How often the second engine gives the same callee where the first is certain of one."""
     strata = strata_of(program)
@@ -84,7 +96,8 @@ def callees(program: Program) -> Iterator[str]:
             call = evaluation.functions[ref].calls.get(number)
             ours = {_named(a) for a in evaluation.resolved(call.callees)} if call is not None else set()
             group = "library" if theirs[0] == "library" else "project"
-            verdict = "same" if ours == {theirs} else "among others" if theirs in ours else "missed"
+            same = ours == {theirs} or (len(ours) == 1 and ours <= _passed_on(certain))
+            verdict = "same" if same else "among others" if theirs in ours else "missed"
             counts[group, verdict] += 1
             if verdict != "same" and group == "project":
                 row = program.project.modules[ref.path].summary.position(function.spans[number][0])[0]

@@ -552,6 +552,8 @@ class Evaluation:
             return UNKNOWN if own is None else self._bound(own, a.receiver, Class(a.ref))
         if isinstance(a, Function) and name in ("func", "__wrapped__", "__func__"):
             return frozenset((a,))
+        if a == NONE and not name.startswith("__"):
+            return BOTTOM  # an AttributeError, so nothing comes after it
         return UNKNOWN
 
     def _of_object(self, a: Object, name: str, receiver: Alternative) -> Value:
@@ -738,10 +740,13 @@ class Evaluation:
             if not found and is_open and not self.roles.get(parameter.ref):
                 return frozenset((Object(None, owner),))
         if found:
-            return found
+            if OPEN not in found:
+                return found
+            told = self._expected(parameter)
+            return join(found - UNKNOWN, told) if told else found
         if parameter.ref not in self.opened and self.project.function(parameter.ref).kind != "class":
             return BOTTOM
-        told = self.cells.read(("annotation", parameter.ref, parameter.name))
+        told = self._expected(parameter)
         if told:
             return told
         if self.structure.receiver(parameter.ref) == parameter.name:
@@ -751,6 +756,14 @@ class Evaluation:
             if self.roles.get(parameter.ref) != "static":
                 return frozenset((Object(None, owner),))
         return UNKNOWN
+
+    def _expected(self, parameter: Parameter) -> Value:
+        """What unknown callers pass: the function that is called by default, or an object as it is annotated."""
+        is_field = self.project.function(parameter.ref).kind == "class"
+        usual = self.cells.read(("attribute" if is_field else "default", parameter.ref, parameter.name))
+        if usual and all(type(a) is Function for a in usual):
+            return usual
+        return self.cells.read(("annotation", parameter.ref, parameter.name))
 
     def _may_receive(self, a: Alternative, owner: FunctionRef) -> bool:
         """Whether a method of a class may run on something."""
@@ -1096,6 +1109,8 @@ class Visit:
         definition = self.ssa.loads.get(n)
         if definition is not None and definition != NOTHING:
             return self._definition(definition)
+        if definition == NOTHING and self.function.kind == "class":
+            return self.ev.global_name(self.path, o.name)  # `loss = loss`: the class does not have it yet
         return self.name(o.name)
 
     def name(self, name: str) -> Value:
