@@ -57,9 +57,7 @@ class LayoutHook:
 def _hook_type(layout_type: Any) -> type[LayoutHook]:
     """The hooks as layouts of JAX's own type, so that JAX asks them whether they are equal to the layout of an array.
 
-    Only then is a call right that JAX makes with a hook itself, after another tool has put ``shard_args`` back. That
-    does not help a value from the host in the first place, which JAX moves to the devices in that layout: until the
-    watching thread notices, such a call raises an error.
+    Only then is a call right that JAX makes with a hook itself, after another tool has put ``shard_args`` back.
     """
 
     def equal(self: LayoutHook, other: object) -> bool:
