@@ -16,14 +16,14 @@ from spmdlint.testing.job import Job
 LIMIT = 280
 
 
-def run_pytest(folder: Path, *argv: str) -> tuple[int | None, str]:
+def run_pytest(folder: Path, *argv: str, environment: dict[str, str] | None = None) -> tuple[int | None, str]:
     """Run pytest in a folder, in a session of its own that does not outlive the limit."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     kept["COLUMNS"] = "200"
     started = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv],
         cwd=folder,
-        env=kept,
+        env={**kept, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -243,3 +243,11 @@ def test_a_job_over_its_time_is_ended(tmp_path, monkeypatch):
 def test_defaults():
     assert Job.from_mark((), {}) == Job(2, 1, "lockstep", 120.0)
     assert Job.from_mark((4,), {"devices": 2}) == Job(4, 2, "lockstep", 120.0)
+
+
+def test_without_jax_the_summary_says_what_to_install(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["jax"] = None  # as if it were not there\n')
+    (tmp_path / "test_it.py").write_text("import pytest\n\n@pytest.mark.spmd\ndef test_it():\n    pass\n")
+    _, said = run_pytest(tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    assert "FAILED test_it.py::test_it - not run: jax is not installed here: pip install 'spmdlint[runtime]'" in said
+    assert "The job did not run:\nspmdlint: jax is not installed here" in said
