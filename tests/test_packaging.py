@@ -90,6 +90,7 @@ def test_the_wheel_holds_the_tree(built):
     assert names == modules_of_the_tree()
     assert "spmdlint/py.typed" in names
     assert "spmdlint/knowledge/jax.toml" in names
+    assert "spmdlint/knowledge/added.json" in names
 
 
 def test_the_source_distribution_holds_what_the_wheel_needs(built):
