@@ -27,7 +27,7 @@ BARRIER = (
     "import jax\nfrom jax.experimental import multihost_utils\n\n"
     "if jax.process_index() == 0:\n    multihost_utils.sync_global_devices('saved')\n"
 )
-SUFFIXES = {".py", ".toml", ".typed", ".html", ".css", ".js"}
+SUFFIXES = {".py", ".toml", ".json", ".typed", ".html", ".css", ".js"}
 
 pytestmark = [
     pytest.mark.xdist_group("packaging"),
