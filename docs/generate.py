@@ -14,6 +14,9 @@ from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, 
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
 from spmdlint.config import DEFAULT_EXCLUDE
 from spmdlint.keys import KEYS
+from spmdlint.knowledge.described import KEYS as FUNCTION_KEYS
+from spmdlint.knowledge.described import KINDS, SOURCES
+from spmdlint.knowledge.load import expected
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page
 from spmdlint.program.link import FunctionRef
@@ -21,6 +24,7 @@ from spmdlint.rule import load_rules
 
 DOCS = Path(__file__).parent
 BEGIN = "<!-- Generated from spmdlint/keys.py by docs/generate.py. -->\n"
+KNOWLEDGE = "<!-- Generated from spmdlint/knowledge/described.py by docs/generate.py. -->\n"
 TYPING = "<!-- Generated from spmdlint/analysis/meshtypes and knowledge/typing.toml by docs/generate.py. -->\n"
 END = "<!-- End of what is generated. -->\n"
 
@@ -33,16 +37,20 @@ def pages() -> Mapping[Path, str]:
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
     texts = {DOCS / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
     texts[DOCS / "rules" / "README.md"] = index(rules)
-    texts |= dict([_with_part("configuration.md", BEGIN, _keys()), _with_part("mesh-types.md", TYPING, _typing())])
+    texts |= dict([_with_parts("configuration.md", {BEGIN: _keys(), KNOWLEDGE: _knowledge()})])
+    texts |= dict([_with_parts("mesh-types.md", {TYPING: _typing()})])
     return texts
 
 
-def _with_part(name: str, begin: str, part: str) -> tuple[Path, str]:
-    """A page with its generated part replaced."""
+def _with_parts(name: str, parts: Mapping[str, str]) -> tuple[Path, str]:
+    """A page with its generated parts replaced; each begins with a comment."""
     path = DOCS / name
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(END)
-    return path, f"{before}{begin}{part}{END}{after}"
+    text = path.read_text(encoding="utf-8")
+    for begin, part in parts.items():
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(END)
+        text = f"{before}{begin}{part}{END}{after}"
+    return path, text
 
 
 def _keys() -> str:
@@ -51,6 +59,14 @@ def _keys() -> str:
         parts.append(f"\n### `{key.name}`\n\n{key.meaning}\n\nAccepts {key.expects}. Default: `{key.default}`.\n")
     excluded = ", ".join(f"`{pattern}`" for pattern in DEFAULT_EXCLUDE)
     return "".join(parts) + f"\n### Excluded by default\n\n{excluded}\n\n"
+
+
+def _knowledge() -> str:
+    """The kinds, the sources and the keys of a function's table."""
+    kinds = _table(["`kind`", "the function"], [[f"`{name}`", words] for name, words in KINDS.items()])
+    sources = _table(["`source`", "the result depends on"], [[f"`{name}`", words] for name, words in SOURCES.items()])
+    rows = [[f"`{name}`", expected(name), words] for name, words in FUNCTION_KEYS.items()]
+    return "\n".join(("", kinds, sources, _table(["key", "value", "meaning"], rows), ""))
 
 
 def _typing() -> str:

@@ -70,6 +70,7 @@ class SetOrder(Rule):
 
     code = "SPMD201"
     name = "set-order"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for loop in program.set_loops():

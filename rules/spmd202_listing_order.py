@@ -67,6 +67,7 @@ class ListingOrder(Rule):
 
     code = "SPMD202"
     name = "listing-order"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.listings():

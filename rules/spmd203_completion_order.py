@@ -61,6 +61,7 @@ class CompletionOrder(Rule):
 
     code = "SPMD203"
     name = "completion-order"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.listings():

@@ -64,6 +64,7 @@ class ExceptionOnOneProcess(Rule):
 
     code = "SPMD304"
     name = "exception-path"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.exception_paths():

@@ -60,6 +60,7 @@ class CallWhileTracing(Rule):
 
     code = "SPMD307"
     name = "call-while-tracing"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._elsewhere(program)

@@ -64,6 +64,7 @@ class SeedsThatVary(Rule):
 
     code = "SPMD501"
     name = "varying-seed"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.seeds.seeds():

@@ -76,6 +76,7 @@ class SharedKey(Rule):
 
     code = "SPMD502"
     name = "shared-key"
+    partly_preview = True
     severity = "warning"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

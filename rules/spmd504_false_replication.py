@@ -63,6 +63,7 @@ class FalseReplication(Rule):
 
     code = "SPMD504"
     name = "false-replication"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._outputs(program)

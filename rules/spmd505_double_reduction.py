@@ -77,6 +77,7 @@ class DoubleReduction(Rule):
 
     code = "SPMD505"
     name = "double-reduction"
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.bodies.once("twice", at="operation", harmless=program.preview):

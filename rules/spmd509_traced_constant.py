@@ -48,5 +48,6 @@ class TracedConstant(TracedRule):
 
     code = "SPMD509"
     name = "traced-constant"
+    partly_preview = True
     shapes = False
     then = "each process compiles a different constant into the program"

@@ -7,17 +7,19 @@ from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program, UseOfRemoved
+    from spmdlint.rule import Program, UseOfAbsent
 
 
 class RemovedApi(Rule):
-    """The program uses a JAX name that the configured version no longer has.
+    """The program uses a JAX name that the configured version does not have: it is gone, or not there yet.
 
     ## What it does
 
-    Compares imports and uses with a table of the names that JAX has removed: the old locations of meshes, specs and
-    shardings, `xmap`, `jax.tree_map`, `device_put_sharded`, `host_callback` and the like, and parameters such as
-    `check_rep`. The setting `jax-version` says which version counts; the default is the newest.
+    Compares imports and uses with two tables. One has the names that JAX has removed and that programs for several
+    devices use: the old locations of meshes, specs and shardings, `xmap`, `jax.tree_map`, `device_put_sharded`,
+    `host_callback` and the like, and parameters such as `check_rep`. The other has the names and parameters that JAX
+    has added since 0.4.20, such as `jax.shard_map`, as they were measured with each release. The setting `jax-version`
+    says which version counts; the default is the newest, in which nothing is missing that was added.
 
     ## Why it matters
 
@@ -46,34 +48,61 @@ class RemovedApi(Rule):
 
     ## Limits
 
-    Only names that multi-device programs use are in the table, and only those that were removed: names that are newer
-    than the configured version are not. A use that is guarded by a test of the version or by
-    `hasattr`, or that is in a `try` that catches the error, is not reported.
+    A use that is guarded by a test of the version or by `hasattr`, or that is in a `try` that catches the error, is not
+    reported, nor one in a function that is only used under such a guard, nor a name that the project itself sets. Of
+    removed names, only those are in the table that programs for several devices use.
     """
 
     code = "SPMD602"
     name = "removed-api"
+    many = "Set jax-version to the JAX that the program runs on."
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.removed_names():
+        for found in program.absent_names():
             place = program.place(found.site)
-            since = ".".join(map(str, found.removed.since))
-            if found.parameter_of:
-                message = f"{found.parameter_of} has no parameter {found.written!r} in JAX {since} and later."
-            elif found.removed.name == found.written:
-                message = f"{found.written} does not exist in JAX {since} and later."
-            else:
-                message = f"{found.written} does not exist: {found.removed.name} is gone in JAX {since} and later."
+            version = program.jax_version
             yield self.finding(
-                message=message,
+                message=_too_new(found, version) if found.change.added and version else _gone(found),
                 place=place,
-                help=f"Use {found.removed.use} instead, or set jax-version to the version that the program runs on.",
+                help=_help(found),
                 fix=_fix(found, place),
             )
 
 
-def _fix(found: UseOfRemoved, place: Place) -> Fix | None:
+def _gone(found: UseOfAbsent) -> str:
+    since = _dotted(found.change.since)
+    if found.parameter_of:
+        return f"{found.parameter_of} has no parameter {found.written!r} in JAX {since} and later."
+    if found.change.name == found.written:
+        return f"{found.written} does not exist in JAX {since} and later."
+    return f"{found.written} does not exist: {found.change.name} is gone in JAX {since} and later."
+
+
+def _too_new(found: UseOfAbsent, version: tuple[int, ...]) -> str:
+    configured = f"jax-version is {_dotted(version)}"
+    since = f"came with JAX {_dotted(found.change.since)}"
+    if found.parameter_of:
+        return f"The parameter {found.written!r} of {found.parameter_of} {since}, and {configured}."
+    if found.change.name == found.written:
+        return f"{found.written} {since}, and {configured}."
+    return f"{found.written} does not exist yet: {found.change.name} {since}, and {configured}."
+
+
+def _help(found: UseOfAbsent) -> str:
+    use = found.change.use
+    if not found.change.added:
+        return f"Use {use} instead, or set jax-version to the version that the program runs on."
+    if use:
+        return f"Use {use} in older versions, or set jax-version to the oldest version that the program runs on."
+    return "Test for it with hasattr, or set jax-version to the oldest version that the program runs on."
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def _fix(found: UseOfAbsent, place: Place) -> Fix | None:
     if not found.in_place:
         return None
-    use = found.removed.use
+    use = found.change.use
     return Fix("safe", f"Replace it with {use}.", (Edit(place.start, place.end, use),))

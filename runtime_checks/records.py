@@ -57,6 +57,29 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
+class FirstValue(TypedDict, total=False):
+    """The first value at which an asserted array differs from that of another process; nothing if none was found."""
+
+    index: list[Count]
+    value: str
+
+
+class Parts(TypedDict):
+    """Digests of parts of equal length of an asserted array, from ``start``; the last part may be shorter."""
+
+    leaf: Count
+    start: Count
+    length: Count
+    digests: list[str]
+
+
+class Pair(TypedDict, total=False):
+    """The two processes that look for the first value at which an asserted array differs; nothing if none shall."""
+
+    leaf: Count
+    processes: tuple[Count, Count]
+
+
 class ProgramFields(TypedDict, total=False):
     """The decisive fields of a program but its devices, and in background mode what explains it."""
 
@@ -84,6 +107,7 @@ class Side(ProgramRecord, Place, total=False):
 
     digest: str
     texts: dict[str, str]
+    first: FirstValue
 
 
 class QuietRecord(Side, total=False):

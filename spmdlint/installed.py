@@ -44,5 +44,5 @@ def _own_files(folder: str) -> Iterator[str]:
         if entry.is_dir():
             if entry.name not in ("__pycache__", "runtime_checks"):
                 yield from _own_files(entry.path)
-        elif entry.name.endswith((".py", ".toml")):
+        elif entry.name.endswith((".py", ".toml", ".json")):
             yield entry.path

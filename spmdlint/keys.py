@@ -192,7 +192,8 @@ KEYS = (
         "jax-version",
         'a string: "newest", or a version such as "0.6.2"',
         '"newest"',
-        "The version of JAX that the program is written for.",
+        "The version of JAX that the program is written for, or the oldest of several: names that it does not have are "
+        '[SPMD602](rules/SPMD602.md), be they gone by then or not there yet. "0.6" is any release of 0.6.',
         _version,
     ),
     Key(

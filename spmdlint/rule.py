@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.order.listed import ListingShare as ListingShare
     from spmdlint.analysis.order.unordered import SetLoop as SetLoop
     from spmdlint.analysis.program import Program as Program
-    from spmdlint.analysis.setup.removed import UseOfRemoved as UseOfRemoved
+    from spmdlint.analysis.setup.absent import UseOfAbsent as UseOfAbsent
     from spmdlint.analysis.variance.origins import Reason as Reason
     from spmdlint.analysis.variance.ownpart import OwnPart as OwnPart
 
@@ -69,12 +69,16 @@ class Rule(ABC):
     name: ClassVar[str]
     severity: ClassVar[Severity] = "error"
     preview: ClassVar[bool] = False
+    partly_preview: ClassVar[bool] = False
+    """Whether a rule that is no preview rule has findings that are shown only with ``--preview``."""
     url: ClassVar[str | None] = None
     """The URL of the rule's documentation, if it has one."""
     always: ClassVar[bool] = False
     """Whether the rule runs even if it is not selected. Ignoring it still switches it off."""
     by_file: ClassVar[bool] = False
     """Whether the rule visits the syntax tree of one file at a time, and its :meth:`check` does nothing."""
+    many: ClassVar[str] = ""
+    """What to do if a program has many findings of this rule, as a sentence, if there is anything to do."""
     split_from: ClassVar[str | None] = None
     """The code under which the findings were reported before this rule was split from that one.
 

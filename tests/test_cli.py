@@ -63,6 +63,12 @@ def test_help_lists_the_subcommands(project):
     assert "rule" in outcome.out
 
 
+def test_help_is_a_word_too(project):
+    assert project.run("help") == project.run("--help")
+    assert project.run("help", "run") == project.run("run", "--help")
+    assert project.run("-V") == project.run("--version")
+
+
 def test_no_arguments_show_the_help_and_fail(project):
     outcome = project.run()
     assert outcome.status == 2
@@ -84,10 +90,12 @@ def test_no_arguments_show_the_help_and_fail(project):
         ("rule SPMD101 --all", "Argument --all: not allowed with argument RULE."),
         ("rule SPMD101 SPMD102", "spmdlint rule has no use for the word 'SPMD102'."),
         ("ledger dif logs", "diff|trace|html does not take 'dif'. Did you mean 'diff'?"),
-        ("run", "spmdlint run needs -n/--processes."),
+        ("run", "spmdlint run needs -n/--processes: number of processes, such as 2. 'spmdlint run"),
         ("run --proceses 2 train.py", "spmdlint run has no option --proceses. Did you mean --processes?"),
-        ("run train.py --steps 3", "spmdlint run needs -n/--processes."),
+        ("run train.py --steps 3", "spmdlint run needs -n/--processes: number of processes, such as 2. 'spmdlint run"),
         ("run -n 2 --timeot 3 train.py", "spmdlint run has no option --timeot. Did you mean --timeout?"),
+        ("completion", "spmdlint completion needs SHELL: one of bash, zsh, fish."),
+        ("ledger html", "spmdlint ledger html needs DIR: the folder of --ledger"),
         ("completion tcsh", "SHELL does not take 'tcsh'."),
     ],
 )

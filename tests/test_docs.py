@@ -9,12 +9,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from spmdlint.config import settings
+from spmdlint.knowledge.described import KINDS, SOURCES
+from spmdlint.knowledge.load import Kind, Known, Source
+from spmdlint.runtime_checks import options
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -119,3 +122,53 @@ def test_the_architecture_names_every_module_of_the_analysis() -> None:
     analysis = DOCS.parent / "spmdlint/analysis"
     modules = {path.name for path in analysis.rglob("*.py")} - {"__init__.py"}
     assert {name for name in modules if f"`{name}`" not in text and f"/{name}`" not in text} == set()
+
+
+_ROW = re.compile(r"^\| `(\w+)` \|(.*?)\| (.*) \|$", re.MULTILINE)
+
+
+def rows(page: str, head: str) -> dict[str, tuple[str, str]]:
+    """The other two columns of the rows of a table with this head, by the first one."""
+    _, _, after = (DOCS / page).read_text(encoding="utf-8").partition(f"| {head} |")
+    return {row[1]: (row[2].strip(), row[3]) for row in _ROW.finditer(after.partition("\n\n")[0])}
+
+
+def test_every_environment_variable_of_the_checks_is_told_with_its_default():
+    told = rows("runtime.md", "variable | default |")
+    internal = {options.RUN_FOLDER_VARIABLE, options.PROCESS_VARIABLE}
+    names = {str(value) for name, value in vars(options).items() if name.endswith("_VARIABLE")}
+    assert set(told) == names - internal
+    defaults = {name: default.strip("`") for name, (default, _) in told.items()}
+    usual, given = options.choose(None, None, {}), options.choose(None, None, {n: d for n, d in defaults.items() if d})
+    assert given == usual
+    with pytest.raises(ValueError, match="SPMDLINT_ON_DIVERGENCE"):
+        options.choose(None, None, {"SPMDLINT_ON_DIVERGENCE": "shout"})
+
+
+SAMPLES = {
+    "a string": ('"x"', "1"),
+    "a number": ("1", '"x"'),
+    "a list of strings": ('["x"]', "[1]"),
+    "a string, or a list of strings": ('["x"]', "1"),
+    "a table of strings": ('{x = "y"}', '["x"]'),
+    "true or false": ("true", '"x"'),
+}
+
+
+def test_every_key_of_a_function_is_told_as_it_is_accepted(project):
+    told = rows("configuration.md", "key | value | meaning")
+    assert set(told) == set(Known.__struct_fields__) - {"name"}
+    assert (set(KINDS), set(SOURCES)) == (set(get_args(Kind)), set(get_args(Source)))
+    chosen = {"kind": [f'"{kind}"' for kind in KINDS], "source": [f'"{source}"' for source in SOURCES]}
+    chosen["raised"] = chosen["source"]
+    tables = []
+    for key, (value, _) in told.items():
+        for number, sample in enumerate(chosen.get(key, [SAMPLES[value][0]])):
+            parameters = "" if key == "parameters" else 'parameters = ["x"]\n'
+            tables.append(f"[knowledge.functions.{key}{number}]\n{parameters}{key} = {sample}\n")
+    project.write({"a.py": "x = 1\n", "spmdlint.toml": "".join(tables)})
+    assert (outcome := project.run("check")).status == 0, outcome.err
+    for key, (value, _) in told.items():
+        project.write({"spmdlint.toml": f"[knowledge.functions.f]\n{key} = {SAMPLES[value][1]}\n"})
+        outcome = project.run("check")
+        assert (outcome.status, f"{key!r} of 'f' is" in outcome.err) == (2, True), (key, outcome.err)

@@ -367,3 +367,15 @@ def test_fixes_over_the_fixtures_touch_nothing_but_what_was_found(project):
             assert tag == "equal" or set(range(start + 1, end + 1)) <= allowed, (path, start, end)
     assert changed > 3
     assert "not changed" not in outcome.err
+    assert "which is a bug" not in outcome.err
+
+
+def test_fixes_that_undo_one_another_end(project):
+    mapped = "import jax\n\n\ndef f(x):\n    return jax.lax.psum(x, {})\n\n\none = jax.pmap(f, axis_name='one')\n"
+    project.write({"a.py": mapped.format("'one'") + "two = jax.pmap(f, axis_name='two')\n"})
+    (found,) = project.check("--select", "SPMD101").json
+    assert found["fix"] is not None
+    outcome = project.run("check", "--select", "SPMD101", "--fix", "--unsafe-fixes", "--output-format", "concise")
+    assert (outcome.status, outcome.err) == (1, "")
+    assert "Found 2 problems (1 fixed, 1 remaining)." in outcome.out
+    assert "psum(x, 'two')" in (project.root / "a.py").read_text()

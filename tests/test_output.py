@@ -214,6 +214,23 @@ def test_statistics_from_the_command_line(project):
     assert project.check("--statistics").json == [{"code": "SPMD301", "name": "varying-condition", "count": 2}]
 
 
+def test_many_findings_of_one_rule_end_with_what_to_do(project):
+    old = "import jax\n" + "x = jax.xla_computation\n" * 19
+    project.write({"old.py": old, "a.py": project.hazard})
+    assert project.run("check").out.endswith("\nFound 20 problems.\n")
+    project.write({"more.py": "import jax\n\nx = jax.xla_computation\n"})
+    said = "20 of them are SPMD602 removed-api. Set jax-version to the JAX that the program runs on."
+    for form in ("full", "concise"):
+        outcome = project.run("check", "--output-format", form)
+        assert outcome.out.endswith(f"\nFound 21 problems.\n{said} '--statistics' shows numbers only.\n")
+    outcome = project.run("check", "--statistics")
+    assert outcome.out.endswith(f"\nFound 21 problems.\n{said}\n")
+    project.write({"many.py": project.hazard * 21})
+    outcome = project.run("check", "many.py")
+    assert outcome.out.endswith("All of them are SPMD301 varying-condition. '--statistics' shows numbers only.\n")
+    assert project.run("check", "many.py", "--statistics").out.endswith("\nFound 21 problems.\n")
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_from_the_command_line(project, name):
     project.write({"sub/a.py": project.hazard})

@@ -27,7 +27,7 @@ BARRIER = (
     "import jax\nfrom jax.experimental import multihost_utils\n\n"
     "if jax.process_index() == 0:\n    multihost_utils.sync_global_devices('saved')\n"
 )
-SUFFIXES = {".py", ".toml", ".typed", ".html", ".css", ".js"}
+SUFFIXES = {".py", ".toml", ".json", ".typed", ".html", ".css", ".js"}
 
 pytestmark = [
     pytest.mark.xdist_group("packaging"),
@@ -90,6 +90,7 @@ def test_the_wheel_holds_the_tree(built):
     assert names == modules_of_the_tree()
     assert "spmdlint/py.typed" in names
     assert "spmdlint/knowledge/jax.toml" in names
+    assert "spmdlint/knowledge/added.json" in names
 
 
 def test_the_source_distribution_holds_what_the_wheel_needs(built):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,10 +35,10 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def spawn(*argv: str, timeout: int = 200) -> subprocess.CompletedProcess[str]:
+def spawn(*argv: str, folder: Path = REPOSITORY, timeout: int = 200) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "spmdlint", *argv],
-        cwd=REPOSITORY,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -108,12 +109,14 @@ def test_there_are_six_families():
 
 
 @pytest.mark.xdist_group("jobs")
-def test_the_rehearsal_that_is_shown():
+def test_the_rehearsal_that_is_shown(tmp_path):
+    """In a folder with nothing else: the linter looks for findings in the whole project of a program that diverged."""
     pytest.importorskip("jax")
     program = "fixtures/divergent/swapped_calls.py"
-    done = spawn("run", "-n", "2", "--timeout", "120", program)
+    shutil.copytree(REPOSITORY / "fixtures/divergent", tmp_path / "fixtures/divergent")
+    done = spawn("run", "-n", "2", "--timeout", "120", program, folder=tmp_path)
     assert done.returncode == 3
-    shown = done.stderr.replace(f"{REPOSITORY}/", "")
+    shown = done.stderr.replace(f"{tmp_path}/", "")
     assert block("spmdlint: diverged (sequence)").rstrip() in shown
 
 

@@ -161,6 +161,18 @@ def test_all_rules(project):
     assert [each["code"] for each in told] == [rule.code for rule in RULES]
 
 
+def test_the_list_marks_what_needs_preview(project):
+    marks = {line.split()[0]: line.rpartition(" (")[2] for line in project.run("rule", "--all").out.splitlines()}
+    told = project.run("rule", "--all", "--output-format", "json").json
+    assert {each["code"] for each in told if each["preview"]} == {c for c, m in marks.items() if m == "preview)"}
+    partly = {c for c, m in marks.items() if m == "partly preview)"}
+    assert {each["code"] for each in told if each["partly_preview"]} == partly
+    assert {each["code"] for each in told if "--preview" in each["explanation"]} - partly <= ON_TRIAL
+    shown = (found for path in FIXTURES.rglob("*.py") for found in map(_DUE.search, path.read_text().split("\n")))
+    only = {code for found in shown if found and found["preview"] for code in found["codes"].split(", ")}
+    assert only - ON_TRIAL <= partly
+
+
 def test_a_rule_that_does_not_exist(project):
     outcome = project.run("rule", "syntax-eror")
     assert outcome.status == 2

@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.narrowing import Narrowing
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.standins import explained
-from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side
+from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side, who_narrows
 from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.agreement.waiting import Outlook, Waiting
 from spmdlint.runtime_checks.calls.call import Call
@@ -17,7 +18,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Subtree
+from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side, Subtree
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -124,6 +125,8 @@ class Lockstep:
                 self._diverge(group, entry, call, messages)
             self._own.publish_quiet(exchange)
             exchange.put_details(group.key, entry.index, self._details(entry, call))
+            if call.held:
+                self._narrowing(group, entry, call).follow(root)
             waiting.for_verdict(others)
 
     def _remark_one_sided(self, entry: Entry, call: Call, process: int, theirs: str) -> None:
@@ -186,7 +189,25 @@ class Lockstep:
                     waits.remove(process)
             if waits and all(process not in messages for process in waits):
                 break  # the difference is proven without the processes that have not reached this call
+        if call.held:
+            pair = who_narrows(self._records(call, messages, details))
+            narrowing = self._narrowing(group, entry, call)
+            in_tree = len(group.processes) > self._job.options.tree_above
+            for process, first in (narrowing.lead(pair) if in_tree else narrowing.among(pair)).items():
+                details[process] = {**details.get(process, Details()), "first": first}
         self._verdicts.settle(self._report(group, entry, call, messages, details))
+
+    def _narrowing(self, group: Group, entry: Entry, call: Call) -> Narrowing:
+        return Narrowing(self._job, self._verdicts, group.key, entry.index, call.held)
+
+    def _records(self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Details]) -> dict[int, Side]:
+        """All that is known of the processes that have announced a call here."""
+        me = self._job.me
+        # The program's record decides; the details of a call only explain.
+        records = {me: known_side(call.program.decisive(), details[me])}
+        for process, message in messages.items():
+            records[process] = known_side(self._record(message), details.get(process, Details()), message)
+        return records
 
     def _report(
         self,
@@ -197,10 +218,7 @@ class Lockstep:
         details: Mapping[int, Details],
     ) -> Report:
         me = self._job.me
-        # The program's record decides; the details of a call only explain.
-        records = {me: known_side(call.program.decisive(), details[me])}
-        for process, message in messages.items():
-            records[process] = known_side(self._record(message), details.get(process, Details()), message)
+        records = self._records(call, messages, details)
         difference = compare(records) or self._source_difference(call, messages)
         difference = difference or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}

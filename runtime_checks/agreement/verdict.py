@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.executables import comparable
-from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
-from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, place, sides
+from spmdlint.runtime_checks.records import Argument, Kind, Pair, Place, ProgramRecord, Side, WaitRecord
+from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
 
 Sides = Mapping[int, Side]
+
+_DIGEST = re.compile(r",? digest [0-9a-f]{20}\Z")
+# The text of an array with more values than one.
+_ARRAY = re.compile(r"(?P<form>\w+\[(?!(?:1, )*1?\])[0-9, ]+\]).* digest [0-9a-f]{20}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +158,70 @@ def _static_difference(records: Sides) -> Difference | None:
 def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
+    leaf = _first_leaf(records)
+    at = f", at {leaf.path}" if leaf.path else ""
+    return Difference("value", "value", f" in {name}{at}: {_value_words(leaf, records)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A leaf of an asserted value that differs, and its text on each process; ``path`` is "" for the whole value."""
+
+    position: int
+    path: str
+    words: Mapping[int, str]
+
+
+def _first_leaf(records: Sides) -> _Leaf:
     leaves = [record.get("arguments") or [] for record in records.values()]
     paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
     if all(paths) and all(one == paths[0] for one in paths):
         for position, path in enumerate(paths[0]):
-            words = {n: known[position].get("value") for n, known in zip(records, leaves, strict=True)}
+            words = {n: str(known[position].get("value")) for n, known in zip(records, leaves, strict=True)}
             if _unequal(words.values()):
-                return Difference("value", "value", f" in {name}, at {path}: {sides(words)}")
-    return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+                return _Leaf(position, path, words)
+    return _Leaf(0, "", {number: str(record.get("value")) for number, record in records.items()})
+
+
+def _value_words(leaf: _Leaf, records: Sides) -> str:
+    """The sides of a leaf: values where they are known, and digests only where nothing else tells them apart."""
+    plain = {number: _DIGEST.sub("", words) for number, words in leaf.words.items()}
+    apart = len(set(plain.values())) == len(set(leaf.words.values()))
+    firsts = {number: first for number, record in records.items() if (first := record.get("first"))}
+    index = next((first["index"] for first in firsts.values()), None)
+    told = sides(plain if apart else leaf.words)
+    if index is None:
+        return told
+    if apart:
+        return f"{told}; the first value that differs is at {index}"
+    form = next(iter(plain[number] for number in firsts))
+    values = sides(firsts, lambda first: str(first.get("value")))
+    found = f"{form} first differs at {index}: {values}"
+    if len(records) == 2:
+        return found
+    alike = (name_processes(n for n, each in leaf.words.items() if each == one) for one in _distinct(leaf.words))
+    return f"{found} (alike are {'; '.join(alike)})"
+
+
+def _distinct(words: Mapping[int, str]) -> list[str]:
+    return list(dict.fromkeys(words[number] for number in sorted(words)))
+
+
+def who_narrows(records: Sides) -> Pair:
+    """Two processes that can find the first value at which their arrays differ: of the same shape and dtype."""
+    if any(record.get("value") is None for record in records.values()):
+        return Pair()
+    found = compare(records)
+    if found is None or found.kind != "value":
+        return Pair()
+    leaf = _first_leaf(records)
+    one = min(leaf.words)
+    form = _ARRAY.match(leaf.words[one])
+    for other in sorted(leaf.words):
+        same = _ARRAY.match(leaf.words[other])
+        if form and same and leaf.words[other] != leaf.words[one] and same["form"] == form["form"]:
+            return Pair(leaf=leaf.position, processes=(one, other))
+    return Pair()
 
 
 def _argument_difference(records: Sides) -> Difference | None:

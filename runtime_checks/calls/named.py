@@ -32,6 +32,7 @@ class Caller(Protocol):
 P = ParamSpec("P")
 R = TypeVar("R")
 SHOWN = 80
+FEW = 16  # values of an array that are shown
 LARGE = 1 << 20  # bytes
 BLOCK = 512  # words
 
@@ -56,8 +57,9 @@ def announce(
     leaves = value.leaves if value is not None else ()
     values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
     words = [leaf.words for leaf in leaves]
+    held = value.held if value is not None else ()
     site = user_site(sys._getframe(1))
-    caller.call(Call(program, site, values=values, names=names, words=words), within=within)
+    caller.call(Call(program, site, values=values, names=names, words=words, held=held), within=within)
 
 
 def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
@@ -109,10 +111,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several."""
+    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several.
+
+    ``held`` has what is compared: its leaves, or the value itself.
+    """
 
     words: str
     leaves: Sequence[Leaf] = ()
+    held: Sequence[Any] = ()
 
 
 def as_value(value: Any) -> Value:
@@ -127,9 +133,13 @@ def as_value(value: Any) -> Value:
     leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
     words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
-        return Value(words[0])
+        return Value(words[0], held=[found[0][1]])
     digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
-    return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
+    return Value(
+        f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}",
+        leaves,
+        [leaf.held for leaf in leaves],
+    )
 
 
 def _leaf_words(leaf: Any) -> str:
@@ -146,7 +156,11 @@ def _leaf_words(leaf: Any) -> str:
     return _array_words(leaf)
 
 
-def _array_words(array: Any) -> str:
+def on_host(array: Any) -> Any:
+    """An array, or this process's copy of a replicated one, as a NumPy array whose bytes follow one another.
+
+    Raises ``ValueError`` for an array of which each process holds a different part.
+    """
     import numpy as np
 
     array = getattr(array, "_base_array", array)
@@ -158,11 +172,23 @@ def _array_words(array: Any) -> str:
             )
         array = array.addressable_data(0)
     held = np.asarray(array)
-    shown = f" {held.tolist()}" if held.size == 1 else ""
-    return f"{held.dtype}{list(held.shape)}{shown} digest {_digest(np.ascontiguousarray(held))}"
+    return held if held.flags.c_contiguous else np.ascontiguousarray(held)  # which would give a scalar a dimension
 
 
-def _digest(held: Any) -> str:
+def _array_words(array: Any) -> str:
+    held = on_host(array)
+    values = _values(held) if 0 < held.size <= FEW else ""
+    shown = f" {values}" if values and len(values) <= SHOWN else ""
+    return f"{held.dtype}{list(held.shape)}{shown} digest {digest_of(held)}"
+
+
+def _values(held: Any) -> str:
+    if held.ndim == 0:
+        return str(held[()])
+    return f"[{', '.join(_values(row) for row in held)}]"
+
+
+def digest_of(held: Any) -> str:
     """A digest of an array's bytes; for a large array, of the sums of its blocks, at the speed of memory."""
     import numpy as np
 

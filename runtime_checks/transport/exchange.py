@@ -14,8 +14,11 @@ from spmdlint.runtime_checks.records import (
     Aside,
     Ask,
     Details,
+    FirstValue,
     Message,
     Nothing,
+    Pair,
+    Parts,
     PreflightRecord,
     ProgramRecord,
     Question,
@@ -90,6 +93,30 @@ class Exchange:
     def details(self, group: str, index: int, process: int) -> Details | None:
         """The explanation of another process's call, or None for now."""
         return self.store.wait(f"detail/{group}/{index}/{process}", Details)
+
+    def put_pair(self, group: str, index: int, pair: Pair) -> None:
+        """Tell the group, as its root, which two processes look for the first value that differs."""
+        self.store.put(f"pair/{group}/{index}/{self._me}", pair, replace=True)
+
+    def pair(self, group: str, index: int, root: int) -> Pair | None:
+        """The two processes that the root of a group has chosen, or None for now."""
+        return self.store.wait(f"pair/{group}/{index}/{root}", Pair)
+
+    def put_parts(self, group: str, index: int, step: int, parts: Parts) -> None:
+        """Publish the digests of parts of the array that this process asserts."""
+        self.store.put(f"parts/{group}/{index}/{self._me}/{step}", parts, replace=True)
+
+    def parts(self, group: str, index: int, step: int, process: int) -> Parts | None:
+        """The digests of another process's parts, or None for now."""
+        return self.store.wait(f"parts/{group}/{index}/{process}/{step}", Parts)
+
+    def put_first(self, group: str, index: int, first: FirstValue) -> None:
+        """Publish the first value of this process that differs."""
+        self.store.put(f"first/{group}/{index}/{self._me}", first, replace=True)
+
+    def first(self, group: str, index: int, process: int) -> FirstValue | None:
+        """The first value of another process that differs, or None for now."""
+        return self.store.wait(f"first/{group}/{index}/{process}", FirstValue)
 
     def put_quiet(self, calls: dict[str, list[QuietRecord]]) -> None:
         """Publish the last calls of this process that have no collective, for one that waits in such a function."""

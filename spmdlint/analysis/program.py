@@ -57,8 +57,8 @@ from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.order.unordered import SetLoop, SetLoops
+from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
-from spmdlint.analysis.setup.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
 from spmdlint.analysis.setup.written import Places
@@ -70,9 +70,9 @@ from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.diagnostics import Location, Place
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.heuristics.spreading import Spreading
+from spmdlint.knowledge.changes import Version, changes
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
-from spmdlint.knowledge.removed import Version, removals
 from spmdlint.knowledge.slips import slip_table
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
@@ -260,9 +260,9 @@ class Program:
     def _inputs(self) -> Inputs:
         return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
 
-    def removed_names(self) -> Iterator[UseOfRemoved]:
-        """Names and parameters that the configured version of JAX does not have."""
-        return RemovedNames(self.evaluator, removals(), self.jax_version).uses()
+    def absent_names(self) -> Iterator[UseOfAbsent]:
+        """Names and parameters that the configured version of JAX does not have: removed before it, or newer."""
+        return AbsentNames(self.evaluator, changes(self.jax_version), self.jax_version).uses()
 
     @cached_property
     def starting(self) -> Starting:

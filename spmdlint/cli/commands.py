@@ -119,6 +119,8 @@ def _dispatch(argv: Sequence[str]) -> int:
     if not argv:
         top.print_help(sys.stderr)
         return FAILURE
+    if argv[0] == "help":
+        argv = [*argv[1:2], "--help"]
     command = next((c for c in COMMANDS if c.name == argv[0] and c.exists()), None)
     if command is None:
         if argv[0].startswith("-"):
@@ -145,13 +147,13 @@ def _top_parser() -> Parser:
     listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in commands)
     parser = Parser(
         prog="spmdlint",
-        usage="spmdlint [-h] [--version] COMMAND ...",
+        usage="spmdlint [-h] [-V] COMMAND ...",
         description="A linter and a runtime checker for SPMD correctness hazards in JAX programs.",
         epilog=f"commands:\n{listing}\n\n'spmdlint COMMAND --help' lists the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"spmdlint {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"spmdlint {__version__}")
     return parser
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from spmdlint.cli.commands import SUCCESS, complain
 from spmdlint.cli.writing import write_file
@@ -15,15 +16,20 @@ from spmdlint.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace|html")
-    diff = kinds.add_parser("diff", help="report the first call at which the processes differ", allow_abbrev=False)
-    diff.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
+    diff = _kind(kinds, "diff", "report the first call at which the processes differ")
     diff.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
-    trace = kinds.add_parser("trace", help="write a trace for Chrome and Perfetto", allow_abbrev=False)
-    trace.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
-    trace.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the trace to this file")
-    page = kinds.add_parser("html", help="write a page that shows the calls of all processes", allow_abbrev=False)
-    page.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
-    page.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the page to this file")
+    for kind, made in (("trace", "trace for Chrome and Perfetto"), ("html", "page that shows all calls")):
+        parser_of_kind = _kind(kinds, kind, f"write a {made}")
+        where = "write to this file, instead of standard output"
+        parser_of_kind.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=where)
+
+
+def _kind(kinds: argparse._SubParsersAction[Any], name: str, what: str) -> argparse.ArgumentParser:
+    told = f"{what[0].upper()}{what[1:]}."
+    parser: argparse.ArgumentParser = kinds.add_parser(name, help=what, description=told, allow_abbrev=False)
+    folder = "the folder of --ledger or SPMDLINT_LEDGER, which holds 0.ledger and 0.events"
+    parser.add_argument("folder", type=Path, metavar="DIR", help=folder)
+    return parser
 
 
 def main(options: argparse.Namespace) -> int:

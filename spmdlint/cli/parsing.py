@@ -38,7 +38,8 @@ class Parser(argparse.ArgumentParser):
         if message.startswith(_REQUIRED):
             for word in self._unknown_options():
                 self._refuse(word)
-            raise UsageError(f"{self.prog} needs {message.removeprefix(_REQUIRED)}. {self._more()}")
+            missing = message.removeprefix(_REQUIRED)
+            raise UsageError(f"{self.prog} needs {missing}{self._meaning(missing)}. {self._more()}")
         if choice := _CHOICE.match(message):
             choices = self._choices(choice["name"])
             near = nearest(choice["word"], choices)
@@ -59,6 +60,11 @@ class Parser(argparse.ArgumentParser):
 
     def _more(self) -> str:
         return f"'{self.prog} --help' lists the options."
+
+    def _meaning(self, name: str) -> str:
+        """What an argument is, after its name."""
+        found = next((each for each in self._actions if argparse._get_action_name(each) == name and each.help), None)
+        return f": {found.help}" if found is not None else ""
 
     def _choices(self, name: str) -> list[str]:
         for action in self._actions:

@@ -28,7 +28,8 @@ OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options and arguments of the command."""
     parser.usage = "spmdlint run -n N [options] [--] (script.py | -m module) [args...]"
-    parser.add_argument("-n", "--processes", type=count, required=True, metavar="N", help="number of processes")
+    number = "number of processes, such as 2"
+    parser.add_argument("-n", "--processes", type=count, required=True, metavar="N", help=number)
     parser.add_argument(
         "--devices-per-process", type=count, default=1, metavar="D", help="CPU devices in each process (default: 1)"
     )

@@ -63,7 +63,9 @@ def write_file(path: Path, text: str) -> None:
 
 def describe(rule: Rule) -> Description:
     """The description of a rule for the formats."""
-    return Description(rule.code, rule.name, rule.severity, rule.summary(), rule.page(), rule.preview, rule.url)
+    return Description(
+        rule.code, rule.name, rule.severity, rule.summary(), rule.page(), rule.preview, rule.url, rule.many
+    )
 
 
 def _nothing(checked: Checked, rules: Sequence[Rule]) -> str:
@@ -98,6 +100,7 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         recorded=wanted.recorded,
         fixed=wanted.fixed,
         unsafe_fixes=wanted.unsafe_fixes,
+        counted=wanted.statistics,
     )
     if report.has_notebooks():
         from spmdlint.output.cells import by_cell

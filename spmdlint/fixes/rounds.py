@@ -35,6 +35,7 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
     texts: dict[Path, str] = {}
     before: dict[Path, str] = {}
     spoiled: dict[Path, str] = {}
+    seen: dict[Path, set[str]] = defaultdict(set)
     count = 0
     for _ in range(MOST_ROUNDS):
         changed = {}
@@ -45,6 +46,9 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
             applied = apply(old, _made(old, fixes))
             if applied.text == old and (not _transforms(fixes) or exact(old)):
                 continue
+            seen[path].add(old)
+            if applied.text in seen[path]:
+                continue  # two fixes undo one another: of a name that two maps need in two ways
             if not exact(old):
                 spoiled[path] = f"{path} was not changed: its line starts are uncertain (it may contain a form feed)."
             elif not exact(applied.text):

@@ -20,71 +20,7 @@ Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thr
 
 
 class Known(Struct, frozen=True):
-    """What one library function means to the analyses.
-
-    ``kind`` is
-
-    - *map*: returns its function run once per device or row, with the axes of ``axes`` or ``mesh`` bound inside;
-    - *jit*: returns its function compiled; *transform*: returns a function that calls its function, binding nothing;
-    - *apply*: calls its function at once; *currying*: `functools.partial`; *identity*: a decorator that changes
-      nothing;
-    - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
-    - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside traced code;
-    - *decorator*: returns the function it decorates or, called without one, a decorator that does; it returns something
-      else if the parameter ``unless`` is passed;
-    - *layer*: makes an object that, when it is called, communicates over ``axes``, except if the parameter ``unless``
-      is true, or only if the parameter ``when`` is: either the layer's own or, by its position in ``called``, the
-      call's; ``off``: it is false if neither passes it, unless the program uses one of the methods ``switched_by``,
-      which change it later;
-    - *forward*: a method that passes the arguments after its ``parameters`` to ``method`` of the same object, without
-      the keywords in ``drops``; for an object that a library made from functions, to these functions, or to that method
-      of each, with another value inserted for that method's parameter ``inserts``; with ``initializes``, a library's
-      layers do not communicate while it runs;
-    - *copy*: a method that returns the same object with different fields;
-    - *record*: makes an object with its parameters as attributes;
-    - *context*: sets its mesh for the code after it or in its block.
-
-    ``sizes``: the parameter of a mesh that gives the sizes of its axes. ``ambient``: without a mesh it takes that of
-    the context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one
-    that says who sends to whom, in pairs, or as the source of each destination if ``sources`` is true. ``ordered``: the
-    order of its axes decides the result. ``even``: its groups must have equal sizes. ``unbound``: if nothing binds its
-    axes, it does nothing. ``spmd``: the parameter that names mesh axes over which the mapped dimension is sharded.
-    ``leaves``: the parameter that is a pytree whose leaves are passed to the function. ``specs``: the parameters that
-    are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called without its function to make a
-    decorator. ``spans``: it runs over several devices. ``by_hand``: it passes every process the rows of its own
-    devices, so that other arrays are local. ``keeps``: the transformed function's result has the structure of the
-    function's result. ``refs``: its function is a kernel, which is passed references: its parameters and results are
-    not those of the call. ``parallel``: every process must make the call; ``compiled``: a call that a jit traces
-    becomes part of its program. ``attribute`` marks a source that is a value, not a function. ``may_be_zero``: it
-    decides a condition by itself, as its value may be zero or empty. ``unseeded``: it is a source only without
-    arguments, ``at_most`` with that many, and unless the program calls ``seeded_by``. ``gathers``: it gives all
-    processes the values of each. ``given_to``: an object with a method that is passed one is of that class.
-    ``callback``: the parameter that is a function which runs at an unknown time; the values that it stores are the
-    source. ``needs``: for a method, a module that a file has to import for it to count. ``listing`` and ``completion``:
-    its results are in the order of a directory listing, or in the order of completion. ``shuffles``: it shuffles its
-    result, differently on every process, unless one of these parameters says otherwise, or was passed an object that
-    was made with a ``seed_of``; with ``asked``, only if that parameter is true. ``gives_strings``: it returns a list of
-    strings. ``stacks``: it puts a sequence into an array, element by element. ``composes``: it composes its arguments
-    to a program, in their order. ``gives_global``: it returns an array over the devices of a sharding, and ``local`` is
-    the parameter that is this process's own part of it. ``per_device``: it returns arrays with one row per local
-    device. ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
-    ``raised``: for an exception, the outside cause that raises it; ``reads``: it reads a file, which can fail.
-    ``ends``: it ends the process, at once or soon. ``seed`` and ``label``: the parameters that are a seed, and a name
-    by which processes match calls. ``deal_seed``: for a function that shuffles all records and then returns the part of
-    one process, the parameter that is the seed; ``dealt``: the parameter that says which part, without which it does
-    not split the records. ``runs``: for *apply*, its function runs unchanged, on each leaf or element, and is not
-    traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``: the
-    parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
-    property of the machine that no longer decides anything once it is capped. ``among``: the parameter that names the
-    processes which take part; without it, all do. ``formerly``: the names that its parameters have in older versions of
-    the library, by their present names. ``parts``: it returns all parts of some data, or what describes them, which may
-    differ in size. ``part``: the parameter that says which of them it returns or describes; ``own``: it is that of this
-    process. ``part_of``: the parameters that describe the part which it returns. ``evened_by``: the parameter that
-    makes all parts the same size; with ``uneven``, they are the same by default, and these of its values, by the last
-    parts of their names, make them differ. ``rounds``: the parameter that says how often the data is repeated; without
-    it, endlessly. ``sampler``: the parameter that is an object which selects the records, perhaps endlessly.
-    ``optional``: where a source finds nothing, it returns None.
-    """
+    """What one library function means to the analyses; ``described.py`` says what its kinds and fields mean."""
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -240,7 +176,7 @@ def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledg
     """The knowledge extended by a user's own tables, which take precedence over the built-in ones.
 
     Raises:
-        KnowledgeError: a table, a key or a value is not one of those described in :class:`Known`.
+        KnowledgeError: a table, a key or a value is not one of those in :class:`Known`.
 
     """
     if not tables:
@@ -283,7 +219,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
     """Add one file's tables.
 
     Raises:
-        KnowledgeError: a key or a value is not one of those described in :class:`Known`.
+        KnowledgeError: a key or a value is not one of those in :class:`Known`.
 
     """
     for name, home in _table(tables, "aliases", where).items():
@@ -318,7 +254,7 @@ def _table(tables: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any
 
 
 def _verify(name: str, table: object, where: str) -> None:
-    """Reject anything that is not described in :class:`Known`."""
+    """Reject anything that is not in :class:`Known`."""
     if not isinstance(table, Mapping):
         raise KnowledgeError(f"{where}: {name!r} is {table!r}; it must be a table.")
     for key, value in table.items():
@@ -345,6 +281,13 @@ def _fits(kind: str, value: object) -> bool:
     if kind.startswith("Mapping"):
         return isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
     return isinstance(value, bool if kind == "bool" else str)
+
+
+def expected(key: str) -> str:
+    """What a key of a function's table accepts, in words."""
+    if key == "function":
+        return "a string, or a list of strings"
+    return _words(_EXPECTED[key])
 
 
 def _words(kind: str) -> str:

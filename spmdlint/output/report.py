@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from spmdlint.diagnostics import Diagnostic, Severity, by_cause, fixable
 from spmdlint.files.read import Source, is_notebook
 
 _OF_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)")
+
+_MANY = 20
+"""From so many findings of one rule on, the last line says what to do about them."""
 
 
 class Description(Struct, frozen=True):
@@ -24,6 +28,8 @@ class Description(Struct, frozen=True):
     page: str
     preview: bool = False
     url: str | None = None
+    many: str = ""
+    """What to do if there are many findings of it, as a sentence."""
 
 
 class Report(Struct, frozen=True):
@@ -50,6 +56,8 @@ class Report(Struct, frozen=True):
     fixed: int = 0
     unsafe_fixes: bool = False
     """Whether unsafe fixes count."""
+    counted: bool = False
+    """Whether numbers are shown instead of findings."""
 
     def has_notebooks(self) -> bool:
         """Whether a finding is in a notebook, or its explanation is."""
@@ -90,7 +98,22 @@ def summary(report: Report) -> str:
     problems = f"{total} problem{'' if total == 1 else 's'}"
     found = f"Found {problems}{counts}{with_causes}{f', and {known}' if known else ''}"
     last = f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
-    return f"{last}{_hint(report)}"
+    return f"{last}{_hint(report)}{_many(report)}"
+
+
+def _many(report: Report) -> str:
+    """What to do about very many findings of one rule, which often have one reason, such as a setting."""
+    counts = Counter(finding.code for finding in report.diagnostics)
+    code, count = counts.most_common(1)[0] if counts else ("", 0)
+    if count < _MANY:
+        return ""
+    rule = next((each for each in report.rules if each.code == code), None)
+    advice = [rule.many] if rule is not None and rule.many else []
+    if not report.counted:
+        advice.append("'--statistics' shows numbers only.")
+    those = "All" if count == len(report.diagnostics) else f"{count}"
+    named = f"{code} {rule.name}" if rule is not None else code
+    return f"\n{those} of them are {named}. {' '.join(advice)}" if advice else ""
 
 
 def _hint(report: Report) -> str:

@@ -9,17 +9,18 @@ from spmdlint.rule import Rule
 
 def page(rule: Rule) -> str:
     """The page of one rule, as Markdown."""
-    preview = "\n\nThis is a preview rule: it runs only with `--preview`." if rule.preview else ""
+    preview = ""
+    if rule.preview:
+        preview = "\n\nThis is a preview rule: it runs only with `--preview`."
+    elif rule.partly_preview:
+        preview = "\n\nThis rule is partly preview: some of its findings are shown only with `--preview`."
     facts = f"Severity: {rule.severity}.{preview}"
     return f"# {rule.code} {rule.name}\n\n{rule.page().rstrip()}\n\n---\n\n{facts}\n"
 
 
 def index(rules: Sequence[Rule]) -> str:
     """The table of all rules, as Markdown."""
-    rows = [
-        f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary()}{' *(preview)*' if rule.preview else ''} |"
-        for rule in rules
-    ]
+    rows = [f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary()}{_mark(rule, '*')} |" for rule in rules]
     return "\n".join(["# Rules", "", "| Code | Name | What it reports |", "|---|---|---|", *rows, ""])
 
 
@@ -27,10 +28,7 @@ def listing(rules: Sequence[Rule]) -> str:
     """The table of all rules, for a terminal."""
     code = max((len(rule.code) for rule in rules), default=0)
     name = max((len(rule.name) for rule in rules), default=0)
-    return "".join(
-        f"{rule.code:<{code}}  {rule.name:<{name}}  {rule.summary()}{' (preview)' if rule.preview else ''}\n"
-        for rule in rules
-    )
+    return "".join(f"{rule.code:<{code}}  {rule.name:<{name}}  {rule.summary()}{_mark(rule)}\n" for rule in rules)
 
 
 def as_object(rule: Rule) -> dict[str, object]:
@@ -40,7 +38,14 @@ def as_object(rule: Rule) -> dict[str, object]:
         "name": rule.name,
         "severity": rule.severity,
         "preview": rule.preview,
+        "partly_preview": rule.partly_preview,
         "summary": rule.summary(),
         "explanation": rule.page(),
         "url": rule.url,
     }
+
+
+def _mark(rule: Rule, emphasis: str = "") -> str:
+    """What is said after the summary of a rule that does not show all findings by default."""
+    words = "preview" if rule.preview else "partly preview" if rule.partly_preview else ""
+    return f" {emphasis}({words}){emphasis}" if words else ""

@@ -127,7 +127,9 @@ def _judge(processes: int, results: Path, output: str) -> None:
     try:
         report = from_data(json.loads((results / "report.json").read_text()))
     except (OSError, ValueError):
-        raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}") from None
+        said = [line for line in output.splitlines() if line.strip()]
+        why = said[-1].strip().removeprefix("spmdlint: ") if said else "its launcher said nothing."
+        raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}", f"not run: {why}") from None
     silent = [number for number, found in phases.items() if not any(phase["when"] == "teardown" for phase in found)]
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
         _judge_alike(phases)

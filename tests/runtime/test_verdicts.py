@@ -98,6 +98,11 @@ def state():
     moment = {"mu": jnp.zeros(3), "nu": jnp.full(3, float(me))}
     return runtime_checks.assert_equal({"step": 4, "opt": [moment, (1, "adam")]}, name="the state")
 
+def weights():
+    w = np.zeros((300, 1000), np.float32)
+    w[77, 3], w[299] = me * 0.1, me
+    return runtime_checks.assert_equal(jnp.array(w), name="the weights")
+
 def structure():
     return runtime_checks.assert_equal({"a": 1, "b": 2} if me else {"a": 1}, name="the state")
 
@@ -172,8 +177,9 @@ def two_through_a_helper():
         log(2)  # log of process 1
 
 for case in (
-    dtype, program, setup, seed, seed_for_jax, state, structure, barrier, pmap, pmap_of_a_partial, callable_object,
-    keys, keys_of_a_container, options, placed, two_sources, gathered, two_assertions, two_through_a_helper,
+    dtype, program, setup, seed, seed_for_jax, state, weights, structure, barrier, pmap, pmap_of_a_partial,
+    callable_object, keys, keys_of_a_container, options, placed, two_sources, gathered, two_assertions,
+    two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -203,6 +209,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "seed": "value",
         "seed_for_jax": "value",
         "state": "value",
+        "weights": "value",
         "structure": "value",
         "barrier": "arguments",
         "pmap": "arguments",
@@ -234,8 +241,12 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
     assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
-    assert "in the state, at ['opt'][0]['nu']: process 0: float32[3] digest" in told["state"]["message"]
-    assert "in the state: process 0: 1 leaf, digest " in told["structure"]["message"]
+    sides = "process 0: float32[3] [0.0, 0.0, 0.0]; process 1: float32[3] [1.0, 1.0, 1.0]"
+    where = "in the state, at ['opt'][0]['nu']"
+    assert f"{where}: {sides}; the first value that differs is at [0]." in told["state"]["message"]
+    first = "float32[300, 1000] first differs at [77, 3]: process 0: 0.0; process 1: 0.1."
+    assert told["weights"]["message"].endswith(f"differs in the weights: {first}")
+    assert "in the state: process 0: 1 leaf; process 1: 2 leaves." in told["structure"]["message"]
     assert "(process_allgather at program.py:" in told["gathered"]["message"]
     assert "(broadcast_one_to_all at program.py:" in told["two_sources"]["message"]
     assert "processes 0-1 pass is_source=True" in told["two_sources"]["message"]

@@ -49,6 +49,7 @@ class Worker:
                 **kept,
                 "JAX_PLATFORMS": "cpu",
                 "JAX_NUM_CPU_DEVICES": str(devices),
+                "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # each program runs once, and compiling takes longer
                 "PYTHONHASHSEED": str(hashes),
             },
         )

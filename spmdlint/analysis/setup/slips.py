@@ -20,7 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.knowledge.removed import Version
+from spmdlint.knowledge.changes import Version
 from spmdlint.knowledge.slips import SlipTable
 from spmdlint.program import summary as s
 

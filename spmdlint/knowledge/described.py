@@ -1,0 +1,138 @@
+"""What the kinds, sources and keys of a function's table mean. docs/configuration.md is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KINDS: Mapping[str, str] = {
+    "map": "returns its function run once per device or row, with the axes of `axes` or `mesh` bound inside",
+    "jit": "returns its function compiled",
+    "transform": "returns a function that calls its function, and binds nothing",
+    "apply": "calls its function at once",
+    "collective": "communicates over `axes`",
+    "mesh": "makes a mesh with `axes`",
+    "spec": "makes a partition spec",
+    "sharding": "puts a spec on a mesh",
+    "constraint": "shards a value by a spec, inside traced code",
+    "context": "sets its mesh for the code after it, or in its block",
+    "currying": "is `functools.partial`",
+    "identity": "is a decorator that changes nothing",
+    "decorator": "returns the function or class that it decorates or, called without one, a decorator that does; it "
+    "returns something else if the parameter `unless` is passed",
+    "layer": "makes an object that communicates over `axes` when it is called, except if the parameter `unless` is "
+    "true, or only if the parameter `when` is",
+    "forward": "is a method that passes the arguments after its `parameters` to `method` of the same object, or to the "
+    "functions that the object was made from",
+    "copy": "is a method that returns the same object with different fields",
+    "record": "makes an object with its parameters as attributes",
+}
+"""By kind: what the function does."""
+
+SOURCES: Mapping[str, str] = {
+    "identity": "which process it is: its index or rank",
+    "clock": "the time",
+    "entropy": "a random number",
+    "files": "the files that a process sees",
+    "host": "the machine: its name, memory, load and processes",
+    "signal": "a signal, which arrives at one process",
+    "thread": "another thread of the process",
+    "callback": "a function that the runtime calls at an unknown time",
+    "completion": "what is ready first",
+    "hash": "the addresses and hashes of objects",
+}
+"""By source: what the result depends on."""
+
+KEYS: Mapping[str, str] = {
+    "parameters": "its parameters in order, those that are passed by keyword only after `*`; the other keys name "
+    "parameters",
+    "formerly": "the names of parameters in older versions, by their present names",
+    "kind": "what it does; one of the kinds above",
+    "function": "the parameter, or parameters, that it maps, wraps or calls",
+    # axes, meshes and specs
+    "axes": "the parameter that names axes: those that a map or a mesh binds, or a collective communicates over",
+    "mesh": "the parameter that is a mesh, whose axes a map binds",
+    "sizes": "the parameter that gives the sizes of a mesh's axes: a shape, or an array of devices",
+    "ambient": "without a mesh it takes that of the context",
+    "only": "the parameter that narrows the axes of the mesh to some of them",
+    "specs": "the parameters that are partition specs over the axes of the mesh",
+    "spmd": "the parameter that names mesh axes over which the mapped dimension is sharded",
+    "spans": "a map that runs over several devices",
+    "by_hand": "a map that passes each process the rows of its own devices, so that other arrays are local",
+    "ordered": "the order of several axes decides the result",
+    "groups": "the parameter that splits the axis of a collective into groups",
+    "even": "these groups must have equal sizes",
+    "permutation": "the parameter that says who sends to whom, in pairs",
+    "sources": "`permutation` is the source of each destination, in order",
+    "unbound": "if nothing binds its axes, it does nothing",
+    # functions that are passed
+    "needs_function": "it cannot be called without its function, to make a decorator",
+    "leaves": "the parameter that is a pytree whose leaves are passed to the function",
+    "runs": "its function runs unchanged, on each leaf or element, and is not traced (`apply`)",
+    "keeps": "the transformed function's result has the structure of the function's result",
+    "derives": "it takes derivatives of its function",
+    "derived_by": "the method of its result that is passed functions which run where derivatives are taken",
+    "refs": "its function is a kernel, which is passed references",
+    "opaque": "which axes it binds is not known, so any may be bound inside",
+    "callback": "the parameter that is a function which runs at an unknown time; what it stores is the source",
+    # layers and methods
+    "when": "the parameter that makes a layer communicate if it is true",
+    "unless": "the parameter that makes a layer not communicate if it is true, or a decorator return something else",
+    "called": "the parameters of the call of a layer, if `when` or `unless` is one of them",
+    "off": "`when` or `unless` is false if nothing passes it, unless the program uses a method of `switched_by`",
+    "switched_by": "the methods that change `when` or `unless` later",
+    "method": "the method to which a `forward` passes its arguments",
+    "drops": "the keywords that a `forward` does not pass on",
+    "inserts": "the parameter of that method which a `forward` passes another value",
+    "initializes": "while a `forward` runs, the library's layers do not communicate",
+    "needs": "for a method: the modules of which a file has to import one for it to count",
+    "given_to": "an object with a method that is passed one of these is of that class",
+    # parallel calls and agreement
+    "parallel": "every process must make this call",
+    "compiled": "a call that a `jit` traces becomes part of its program",
+    "checkpoint": "it saves or restores a checkpoint, together with the other processes",
+    "among": "the parameter that names the processes which take part; without it, all do",
+    "label": "the parameter that is a name by which processes match their calls",
+    "agreement": "its result is the same on every process, whatever its arguments are",
+    "any_shape": "its arguments may differ in shape between processes",
+    "fills": "for an agreement: the parameter that is the buffer for the result",
+    "rooted": "the parameter that counts on one process only; others may pass a value of another form",
+    "gathers": "it gives all processes the values of each",
+    # values that differ
+    "source": "why its result differs between processes; one of the sources above",
+    "attribute": "a source that is a value and not a function",
+    "optional": "a source that returns None where it finds nothing",
+    "may_be_zero": "it decides a condition by itself, as its value may be zero or empty",
+    "unseeded": "a source only without arguments, or with `at_most` of them",
+    "at_most": "the number of arguments with which an `unseeded` source still is one",
+    "seeded_by": "the function that makes it no source, if the program calls it",
+    "cappable": "a property of the machine that decides nothing once it is capped",
+    "raised": "for an exception: the source outside the program that raises it",
+    "reads": "it reads a file, which can fail",
+    "ends": "it ends the process, at once or soon",
+    "seed": "the parameter that is a seed",
+    # order and data
+    "listing": "its results are in the order of a directory listing",
+    "completion": "its results are in the order of completion",
+    "shuffles": "it shuffles its result, differently on every process, unless one of these parameters is passed",
+    "seed_of": "the parameter that makes the order of an object the same, if one of `shuffles` is passed that object",
+    "asked": "it shuffles only if this parameter is true",
+    "gives_strings": "it returns a list of strings",
+    "stacks": "it puts a sequence into an array, element by element",
+    "composes": "it composes its arguments to a program, in their order",
+    "gives_global": "it returns an array over the devices of a sharding",
+    "local": "the parameter that is this process's own part of that array",
+    "own_by": "it returns this process's part of a global array, if this parameter, a spec, names an axis",
+    "per_device": "it returns arrays with one row per local device",
+    "batches": "the parameter that is the number of rows in a batch, of which the last one may be short",
+    "sampler": "the parameter that is an object which selects the records, perhaps endlessly",
+    "rounds": "the parameter that says how often the data is repeated; without it, endlessly",
+    "deal_seed": "the parameter that is the seed of a shuffle of all records, of which it then returns one part",
+    "dealt": "the parameter that says which part; without it, the records are not split",
+    "parts": "it returns all parts of some data, or what describes them, which may differ in size",
+    "part": "the parameter that says which of them it returns or describes",
+    "own": "the part is that of this process",
+    "part_of": "the parameters that describe the part which it returns",
+    "evened_by": "the parameter that makes all parts the same size",
+    "uneven": "the values of that parameter, by the last parts of their names, that make the sizes differ",
+}
+"""By key: what it says of the function."""

@@ -1,0 +1,142 @@
+"""The tables of removed and added names against the JAX that is installed, and the version that counts."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+
+import pytest
+
+from spmdlint.knowledge.changes import additions, removals
+from spmdlint.knowledge.files import read_file
+
+jax = pytest.importorskip("jax")
+
+TABLE, ADDED = removals(), additions()
+INSTALLED = jax.__version_info__
+
+
+def exists(dotted):
+    """Is there a name; what is deprecated is."""
+    parts = dotted.split(".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cut in range(len(parts), 0, -1):
+            try:
+                found = importlib.import_module(".".join(parts[:cut]))
+            except ImportError:
+                continue
+            for part in parts[cut:]:
+                if not hasattr(found, part):
+                    return False
+                found = getattr(found, part)
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", sorted(TABLE.names))
+def test_a_name_is_gone_from_the_version_on_that_the_table_says(name):
+    if TABLE.names[name].absent(INSTALLED):
+        assert not exists(name)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, removed in TABLE.names.items() if removed.same))
+def test_what_to_put_in_its_place_exists(name):
+    assert exists(TABLE.names[name].use)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_parameter_is_gone():
+    for function, entries in TABLE.parameters.items():
+        module, _, name = function.rpartition(".")
+        there = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+        gone = {parameter for parameter, removed in entries.items() if removed.absent(INSTALLED)}
+        assert gone.isdisjoint(there)
+
+
+def test_a_name_that_is_newer_than_the_installed_version_is_not_there():
+    newer = {name for name, added in ADDED.names.items() if added.absent(INSTALLED)}
+    assert newer == {name for name in newer if not exists(name)}
+
+
+@pytest.mark.parametrize("name", ["jax.shard_map", "jax.set_mesh", "jax.lax.axis_size", "jax.sharding.AxisType"])
+def test_a_name_is_there_from_the_version_on_that_the_table_says(name):
+    assert exists(name) is not ADDED.names[name].absent(INSTALLED)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_parameter_that_is_newer_than_the_installed_version_is_not_there():
+    for function, entries in ADDED.parameters.items():
+        newer = {parameter for parameter, added in entries.items() if added.absent(INSTALLED)}
+        if newer and exists(function):
+            module, _, name = function.rpartition(".")
+            assert newer.isdisjoint(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
+
+
+def test_what_to_write_before_is_about_something_that_was_added():
+    added = set(ADDED.names)
+    added |= {f"{function}.{name}" for function, entries in ADDED.parameters.items() for name in entries}
+    assert set(read_file("before.toml")["before"]) <= added
+
+
+PROGRAM = """\
+import jax
+
+def put(shards, devices):
+    return jax.device_put_sharded(shards, devices), jax.tree_map(abs, shards)
+"""
+
+
+@pytest.mark.parametrize(("version", "due"), [("0.5.3", 0), ("0.6", 1), ("0.9.2", 1), ("0.10.0", 2), ("newest", 2)])
+def test_the_version_that_is_configured_decides(project, version, due):
+    project.write({"put.py": PROGRAM, "spmdlint.toml": f'jax-version = "{version}"\n'})
+    assert project.check("--select", "SPMD602").found == [("put.py", 4, "SPMD602")] * due
+
+
+def test_what_can_be_put_in_place_comes_as_an_edit(project):
+    project.write({"put.py": PROGRAM})
+    first, second = project.check("--select", "SPMD602").json
+    assert first["fix"] is None
+    assert second["fix"]["edits"][0]["content"] == "jax.tree.map"
+
+
+NEW = """\
+import jax
+from jax.experimental import multihost_utils
+
+def run(body, mesh):
+    jax.set_mesh(mesh)
+    return jax.shard_map(body, mesh=mesh)
+
+mesh = jax.make_mesh(axis_sizes=(2,), axis_names=("x",))
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "rows"),
+    [
+        ("0.5.3", [5, 6, 8]),
+        ("0.6.0", [5, 6, 8]),
+        ("0.6", [5, 8]),
+        ("0.6.1", [5, 8]),
+        ("0.7.1", [8]),
+        ("0.11.0", [8]),
+        ("0.11.1", []),
+        ("newest", []),
+        ("99", []),
+    ],
+)
+def test_a_name_that_is_newer_than_the_configured_version(project, version, rows):
+    project.write({"new.py": NEW, "spmdlint.toml": f'jax-version = "{version}"\n'})
+    assert project.check("--select", "SPMD602").found == [("new.py", row, "SPMD602") for row in rows]
+
+
+def test_what_is_said_of_a_newer_name(project):
+    project.write({"new.py": NEW, "spmdlint.toml": 'jax-version = "0.5.3"\n'})
+    _, mapped, made = project.check("--select", "SPMD602").json
+    assert mapped["message"] == "jax.shard_map came with JAX 0.6.1, and jax-version is 0.5.3."
+    assert "Use jax.experimental.shard_map.shard_map (with check_rep" in mapped["help"]
+    assert made["message"] == (
+        "The parameter 'axis_sizes' of jax.make_mesh came with JAX 0.11.1, and jax-version is 0.5.3."
+    )
