@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py [CLIENTS ...]          64, 256 and 1,024 by default
     python benchmarks/scale.py --profile 90 1024      leaves time for a profiler
+    python benchmarks/scale.py --short 1024           one divergence, and nothing measured before
 
 The coordination service runs in a process of its own, together with client 0, which compares, as in a job. The other
 clients live in a few processes, each client with the store, the journal, the listening thread and the looks of the
@@ -164,7 +165,7 @@ class Workers:
 
 
 def serve(count: int, steady: float) -> None:
-    """The service and client 0: the job's first process."""
+    """The service and client 0: the job's first process. With no time for a steady state, it is the short form."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -172,17 +173,17 @@ def serve(count: int, steady: float) -> None:
     workers = Workers(address, count)
     clients = [client_of(address, 0)]
     workers.hear()
-    time.sleep(2)
-    idle = spent(IDLE)
-    posted, heard, shares = [], [], []
-    for trial in range(TRIALS):
+    time.sleep(2 if steady else 0)
+    idle = spent(IDLE) if steady else 0.0
+    posted, heard, shares, in_time = [], [], [0.0], 0.0
+    for trial in range(TRIALS if steady else 1):
         job = Job(clients, range(1), count, trial)
         workers.tell(trial=trial)
         workers.hear()
         job.start()
         interval = job.processes[0].background.cadence.interval
         time.sleep(2 * interval + 3)
-        if not trial:
+        if not trial and steady:
             shares = [spent(steady / 4) for _ in range(4)]
             in_time = published_in_time(job.processes[0])
         at = time.time() + 1 + interval * trial / TRIALS  # everywhere in an interval
@@ -195,6 +196,11 @@ def serve(count: int, steady: float) -> None:
         assert len(times) == count - 1, f"{len(times)} of {count - 1} heard"
         heard.append(max(times) - at)
         job.stop()
+    if not steady:
+        told = f"verdict posted after {posted[0]:.1f} s, heard by all after {heard[0]:.1f} s"
+        print(f"{count} clients: {told}", flush=True)
+        workers.end()
+        os._exit(0)
     share = statistics.fmean(shares)
     print(
         f"{count:5} clients: published every {interval:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % "
@@ -253,6 +259,8 @@ def main() -> None:
         steady = STEADY
         if words[:1] == ["--profile"]:
             steady, words = float(words[1]), words[2:]
+        elif words[:1] == ["--short"]:
+            steady, words = 0.0, words[1:]
         for count in [int(word) for word in words] or [64, 256, 1024]:
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
             command = [sys.executable, __file__, "--serve", str(count), str(steady)]

@@ -7,9 +7,17 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
-
-from spmdlint.runtime_checks.records import Argument, Finding, Kind, ModuleDifference, Place, Side, State, Verdict
+from spmdlint.runtime_checks.records import (
+    Argument,
+    Finding,
+    Kind,
+    ModuleDifference,
+    Place,
+    Side,
+    State,
+    Verdict,
+    converted,
+)
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import name_processes, place, told_apart
 
@@ -151,7 +159,7 @@ def from_data(data: Mapping[str, object]) -> Report:
 
     Raises ``ValueError`` if a field is not what it should be.
     """
-    return msgspec.convert(data, Report)
+    return converted(data, Report)
 
 
 def diverged(

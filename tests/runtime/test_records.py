@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -113,3 +115,33 @@ def test_what_is_written_behind_is_read_as_a_whole(monkeypatch: pytest.MonkeyPat
         assert set(checked(job.client)) >= {"name", "now", "question", "answer", "verdict", "word"}
     finally:
         job.stop()
+
+
+FIRST_LOOKS = """
+import sys, threading
+from typing import TypedDict
+from spmdlint.runtime_checks.records import converted, read_record
+sys.setswitchinterval(1e-6)
+fields = {f"field_{number}": int for number in range(40)}
+for number in range(100):
+    inner = TypedDict("inner", fields, total=False)
+    outer = TypedDict("outer", {"one": inner, "some": list[inner], **fields}, total=False)
+    together = threading.Barrier(8)
+
+    def read():
+        together.wait()
+        assert read_record('{"one": {"field_3": 1}, "field_30": 4}', outer, "record")["field_30"] == 4
+        assert converted({"one": {"field_3": 1}}, outer) == {"one": {"field_3": 1}}
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_that_read_a_kind_of_record_for_the_first_time_at_once_do_not_crash() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_LOOKS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
