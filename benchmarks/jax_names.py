@@ -99,10 +99,12 @@ def keywords(value: object) -> list[str] | None:
     if not callable(value):
         return None
     try:
-        parameters = inspect.signature(value).parameters.values()
+        parameters = list(inspect.signature(value).parameters.values())
+        if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
+            return None
+        # What a wrapper takes itself counts too: `concrete` of jax.checkpoint, of which what it wraps knows nothing.
+        parameters += inspect.signature(value, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
-        return None
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
         return None
     return [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
 

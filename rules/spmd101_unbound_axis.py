@@ -89,7 +89,8 @@ class UnboundAxis(Rule):
         if near is not None:
             around = "around it" if found.way == "jit" else f"in the {found.way}"
             instead = f"Use that name, or bind {need.axis!r} {around}."
-            way_out = f"Bound here: {bound}. Did you mean {near!r}? {instead}"
+            several = f"Bound here: {bound}. " if len(names) > 1 else ""
+            way_out = f"{several}Did you mean {near!r}? {instead}"
         elif found.way in ("pmap", "smap", "vmap"):
             way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'
         elif found.way == "shard_map":

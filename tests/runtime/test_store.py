@@ -102,9 +102,9 @@ def test_what_is_read_is_data() -> None:
         client.key_value_set("job/key", text, allow_overwrite=True)
         with pytest.raises(UnknownRecordError, match="The record key"):
             store.get("key", Message)
-    assert store.put("once", {"index": 1, "of a later release": []})
+    assert store.put("once", {"index": 1, "digest": "a", "of a later release": []})
     assert not store.put("once", {"index": 2})
-    assert store.get("once", Message) == {"index": 1}
+    assert store.get("once", Message) == {"index": 1, "digest": "a"}
 
 
 def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
