@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
+
 from spmdlint.diagnostics import Diagnostic, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.rule import Rule, load_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,13 +52,16 @@ class BranchRule(Rule):
         kind = found.reason.kind
         usual = self.other_ways_out.get(kind, self.way_out)
         way_out = " ".join(filter(None, (usual, self.more_ways_out.get(kind))))
-        return self.finding(
+        finding = self.finding(
             message=(f"{name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."),
             place=place,
             help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
             cause=program.cause(found.reason),
         )
+        codes = {rule.hazard: rule.code for rule in load_rules() if isinstance(rule, BranchRule)} if found.also else {}
+        also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
+        return replace(finding, also=also)
 
 
 def _why(program: Program, reason: Reason, seen_from: Path) -> str:

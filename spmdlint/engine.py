@@ -249,7 +249,8 @@ class Explained(Struct, frozen=True):
 def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
     """What the linter knows about a line, counted from 1, of an absolute path.
 
-    The findings include suppressed ones and those of preview rules.
+    The findings are those of a run with these settings, suppressed ones included, and those that only a run with
+    ``--preview`` has, which may show another finding in place of a usual one.
 
     ``cache`` is the folder of cached results, None to use none.
 
@@ -261,11 +262,18 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
     with uncollected():
         linked = link(config, [path], cache=cache)
         explanation = linked.explain(path, row)
-        about = in_order(_about(path, row, linked.program, linked.survey, config))
-        usual = about
-        if about and not asked.preview:
-            usual = in_order(_about(path, row, linked.again(asked), linked.survey, asked))
-    return Explained(explanation, about, frozenset(about) - frozenset(usual), linked.program, linked.texts)
+        found = _found(path, linked.program, linked.survey, config)
+        about = in_order([finding for finding in found if _speaks_of(finding, path, row)])
+        stands_for = (place for finding in found for _, place in finding.also)
+        hidden = any(place.path == path and place.start.row == row for place in stands_for)
+        on_trial: frozenset[Diagnostic] = frozenset()
+        if (about or hidden) and not asked.preview:
+            others = _found(path, linked.again(asked), linked.survey, asked)
+            usual = [finding for finding in others if _speaks_of(finding, path, row)]
+            known = {(finding.code, finding.place) for finding in usual}
+            on_trial = frozenset(finding for finding in about if (finding.code, finding.place) not in known)
+            about = in_order([*usual, *on_trial])
+    return Explained(explanation, about, on_trial, linked.program, linked.texts)
 
 
 class Linked:
@@ -310,8 +318,8 @@ def link(
     return Linked(Surveyor(config, store).look(found.project, given, screen=not visited), config)
 
 
-def _about(path: Path, row: int, program: Program, survey: Survey, config: Config) -> list[Diagnostic]:
-    """The findings of a program that are on a line or point to it."""
+def _found(path: Path, program: Program, survey: Survey, config: Config) -> list[Diagnostic]:
+    """The findings of a program, and of rules of one's own in a file."""
     rules = load_rules(config.rules)
     enabled = config.enabled(rules)
     active = [rule for rule in rules if rule.code in enabled]
@@ -321,10 +329,11 @@ def _about(path: Path, row: int, program: Program, survey: Survey, config: Confi
         from spmdlint.visiting import visit_all
 
         findings += visit_all(visitors, survey, [path], config, lambda: program, None, Timings()).findings
-    return [finding for finding in findings if _speaks_of(finding, path, row)]
+    return findings
 
 
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
+    """Whether a finding is on a line or points to it."""
     places = (finding.place, *(related.place for related in finding.related))
     return any(place.path == path and place.start.row == row for place in places)
 

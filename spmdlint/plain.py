@@ -23,6 +23,7 @@ class PlainFinding(Struct, array_like=True):
     related: list[tuple[_Span, str]]
     fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]], Change | None] | None
     cause: list[_Span]
+    also: list[tuple[str, _Span]]
 
 
 _Span = tuple[bytes, int, int, int, int]
@@ -43,6 +44,7 @@ def plain(finding: Diagnostic) -> PlainFinding:
         if fix is None
         else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits], fix.change),
         list(map(_span, finding.cause)),
+        [(code, _span(place)) for code, place in finding.also],
     )
 
 
@@ -54,7 +56,8 @@ def diagnostic(kept: PlainFinding) -> Diagnostic:
         fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits), change)
     related = tuple(Related(_place(span), text) for span, text in kept.related)
     place, cause = _place(kept.place), tuple(map(_place, kept.cause))
-    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, place, kept.help, related, fix, cause)
+    also = tuple((code, _place(span)) for code, span in kept.also)
+    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, place, kept.help, related, fix, cause, also)
 
 
 def _span(place: Place) -> _Span:

@@ -483,3 +483,52 @@ def test_touching_with_a_baseline(project):
     assert "0 findings removed" in outcome.err
     assert "other finding" not in outcome.err
     assert (project.root / "known.json").read_text() == known
+
+
+LEAD = "import jax\n\n\ndef is_main():\n    return jax.process_index() == 0\n"
+SAVES = (
+    "from jax.experimental.multihost_utils import sync_global_devices\n{imported}\n\n\n"
+    "def save():\n    if {asked}():\n        sync_global_devices('saved')\n"
+)
+IMPORTS = {
+    "a name": ("from acme.hosts import is_main", "is_main"),
+    "a module of the package": ("from acme import hosts", "hosts.is_main"),
+    "the package": ("import acme.hosts", "acme.hosts.is_main"),
+}
+
+
+@pytest.mark.parametrize("case", IMPORTS)
+@pytest.mark.parametrize("file", ["train.py", "loops/train.py"])
+def test_a_folder_that_is_a_namespace_package_is_found_by_its_own_name(project, case, file):
+    imported, asked = IMPORTS[case]
+    project.write({"acme/hosts.py": LEAD, f"acme/{file}": SAVES.format(imported=imported, asked=asked)})
+    (project.root / "spmdlint.toml").unlink()
+    found = project.check().found
+    assert found == project.check("acme").found == [("train.py", 7, "SPMD301")]
+    assert "SPMD301" in project.run("explain", f"acme/{file}:7").out
+
+
+def test_a_package_in_a_folder_of_its_name_comes_first(project):
+    imported, asked = IMPORTS["a name"]
+    project.write(
+        {
+            "acme/hosts.py": LEAD,
+            "acme/train.py": SAVES.format(imported=imported, asked=asked),
+            "acme/acme/files.py": "import jax\n",
+        }
+    )
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check("acme").found == []
+
+
+def test_what_a_caller_elsewhere_decides_is_explained_as_it_is_found(project):
+    """The caller stands in another folder, which only the current folder includes."""
+    project.write(
+        {
+            "lib/losses.py": "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n",
+            "train.py": "from lib import losses\n\nlosses.mean(1.0)\n",
+        }
+    )
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check().found == [("losses.py", 5, "SPMD101")]
+    assert "SPMD101" in project.run("explain", "lib/losses.py:5").out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS
-from spmdlint.config import override
+from spmdlint.config import Config, override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
 from spmdlint.files.read import Source, is_notebook, read
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Explain the line, including findings of preview rules."""
     path, row = _in_cell(options.line) or _parse(options.line)
-    config = override(configure([path], options.config, force_exclude=False), {"preview": options.preview})
+    config = override(_configured(path, options), {"preview": options.preview})
     known = explain(config, path, row, cache=keeping.folder(options, config))
     writer = Writer(known.program, known.texts, config.root, known.on_trial)
     if options.output_format == "json":
@@ -46,6 +46,20 @@ def main(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(writer.text(known.explanation, known.findings))
     return SUCCESS
+
+
+def _configured(path: Path, options: argparse.Namespace) -> Config:
+    """The configuration of the project that check has found, if the path is copied from what it printed.
+
+    If nothing says where the project ends, that is everything below the current folder, as for a check without paths;
+    check prints the paths there from this folder on. A home folder is not taken for a project.
+    """
+    config = configure([path], options.config, force_exclude=False)
+    here = Path.cwd()
+    copied = not Path(options.line).is_absolute() and here in path.parents
+    if config.marked or not copied or here in (Path.home(), here.parent):
+        return config
+    return configure([here, path], options.config, force_exclude=False)
 
 
 def _in_cell(argument: str) -> tuple[Path, int] | None:

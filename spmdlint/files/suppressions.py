@@ -3,6 +3,9 @@
 The first is at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8 and
 ruff. A comment silences a finding if it applies to the finding's first or last line.
 
+Where one finding stands for others, as the innermost condition of a call does for those around it, a comment for any of
+them at its place silences it, and one for any of them has an effect: which of them is shown may depend on the options.
+
 A comment may name the code that a finding had before its rule was split from another one. It silences the finding if
 it silences none of the rule that has kept the code: what is written today about that one hides nothing else.
 """
@@ -49,11 +52,11 @@ class Suppression(Struct, frozen=True):
     is_directive: bool = False
     """The selector is an unknown word in place of ``ignore``."""
 
-    def silences(self, finding: Diagnostic, code: str) -> bool:
-        """Whether this comment silences the finding, under a code of it."""
+    def silences(self, place: Place, code: str) -> bool:
+        """Whether this comment silences a finding with this code at a place."""
         if not self.silences_all and code != self.code:
             return False
-        start, end = finding.place.start, finding.place.end
+        start, end = place.start, place.end
         last = end.row - 1 if end.column == 1 and end.row > start.row else end.row
         return self.line == start.row or (self.line == last and not self.first_line_only)
 
@@ -76,7 +79,11 @@ class Suppressions:
         """The findings that no comment silences."""
         kept: list[Diagnostic] = []
         for finding in findings:
-            meant = self._silencing(finding, finding.code)
+            meant = self._silencing(finding.place, finding.code)
+            for code, place in finding.also:
+                covering = self._silencing(place, code)
+                self._used.update(covering)
+                meant += covering if place == finding.place else []
             self._used.update(meant)
             if not meant:
                 kept.append(finding)
@@ -88,13 +95,13 @@ class Suppressions:
                 self._about.setdefault(at, finding.place)
         return kept
 
-    def _silencing(self, finding: Diagnostic, code: str) -> list[Suppression]:
-        return [each for each in self._by_path.get(finding.place.path, ()) if each.silences(finding, code)]
+    def _silencing(self, place: Place, code: str) -> list[Suppression]:
+        return [each for each in self._by_path.get(place.path, ()) if each.silences(place, code)]
 
     def _silenced_as_before(self, finding: Diagnostic, used: Collection[Suppression]) -> bool:
         """Whether a comment silences a finding under the code that it had before, and none under that code today."""
         before = self._split_from.get(finding.code)
-        meant = [] if before is None else [each for each in self._silencing(finding, before) if each not in used]
+        meant = [] if before is None else [each for each in self._silencing(finding.place, before) if each not in used]
         self._used.update(meant)
         for each in meant:
             self._outdated.setdefault(each, set()).add(finding.code)

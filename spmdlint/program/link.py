@@ -122,7 +122,7 @@ class Project(Struct, dict=True):
 
     def _find(self, dotted: str, importer: Module) -> Path | None:
         parts = dotted.split(".")
-        for root in (importer.folder, *self.roots):
+        for root in self._bases(parts[0], importer):
             base = root.joinpath(*parts)
             file = base.with_name(base.name + ".py") if base.name else base  # the root of all folders has no name
             for candidate in (base / "__init__.py", file):
@@ -136,7 +136,23 @@ class Project(Struct, dict=True):
     def is_namespace(self, dotted: str, importer: Module) -> bool:
         """Whether this is a folder of the project that is a namespace package."""
         parts = dotted.split(".")
-        return any(root.joinpath(*parts) in self._packages for root in (importer.folder, *self.roots))
+        return any(root.joinpath(*parts) in self._packages for root in self._bases(parts[0], importer))
+
+    def _bases(self, top: str, importer: Module) -> Iterator[Path]:
+        """The folders in which a name that begins with ``top`` may be found, the first that has it first.
+
+        A root with the name ``top`` and nothing of that name in it is a namespace package itself: nothing in the folder
+        says so, but the names of its own modules begin with it.
+        """
+        bases = (importer.folder, *self.roots)
+        yield from bases
+        root = self.roots[-1] if self.roots else None
+        if root is not None and root.name == top and not any(self._has(base, top) for base in bases):
+            yield root.parent
+
+    def _has(self, base: Path, name: str) -> bool:
+        """Whether a folder has a module or a package of the project with this name."""
+        return base / name in self._packages or base / f"{name}.py" in self.modules
 
     def absolute(self, module: Module, name: str, level: int) -> str:
         """The absolute dotted name of a possibly relative import."""

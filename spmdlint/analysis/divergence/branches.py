@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
@@ -70,6 +71,8 @@ class Divergence(Struct, frozen=True):
     loop: bool
     handler: bool = False
     """The branch is a clause of a `try`, reached by an exception on one process."""
+    also: tuple[tuple[Hazard, Site], ...] = ()
+    """The hazards of other branches that this one stands for, and the calls that they are about."""
 
     @property
     def hazard(self) -> Hazard:
@@ -79,6 +82,28 @@ class Divergence(Struct, frozen=True):
         if self.reason.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
         return "data" if self.reason.kind in ("data", "ragged", "named") else "unsteady"
+
+
+class _Told:
+    """The divergences of one function that are told, each call once."""
+
+    def __init__(self) -> None:
+        self.found: list[Divergence] = []
+        self._by_call: dict[Site, int] = {}
+
+    def add(self, other: Divergence, *, with_calls: bool = True) -> None:
+        """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
+        number = self._by_call.get(other.call.site)
+        if number is not None:
+            told = self.found[number]
+            covered = (other.hazard, other.call.site)
+            if covered not in (*told.also, (told.hazard, told.call.site)):
+                self.found[number] = replace(told, also=(*told.also, covered))
+            return
+        if with_calls:
+            for call in (other.call, *other.others):
+                self._by_call.setdefault(call.site, len(self.found))
+        self.found.append(other)
 
 
 class Divergences:
@@ -113,16 +138,17 @@ class Divergences:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                told: set[Site] = set()
+                told = _Told()
                 frame = self.ev.free_frame(ref)
                 if self._makes_calls(frame):
-                    yield from self._in_frame(frame, told)
+                    self._in_frame(frame, told)
                 for other in self._entered(frame):
-                    yield from self._in_frame(other, told)
+                    self._in_frame(other, told)
                 for chosen in self.chosen.of(frame):
                     divergence = self._at_choice(frame, chosen)
-                    if divergence is not None and divergence.call.site not in told:
-                        yield divergence
+                    if divergence is not None:
+                        told.add(divergence, with_calls=False)
+                yield from told.found
 
     def _makes_calls(self, frame: Frame) -> bool:
         """Whether there are any parallel calls that may differ: far cheaper to find out than what varies."""
@@ -160,7 +186,7 @@ class Divergences:
         found = self._at_branch(frame, number, *arms)
         return found if isinstance(found, str) else None
 
-    def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
+    def _in_frame(self, frame: Frame, told: _Told) -> None:
         ref = frame.ref
         function = self.ev.function(frame)
         live = self.ev.live_blocks(frame)
@@ -185,9 +211,7 @@ class Divergences:
                 found.append((size, divergence))
         # The innermost guard of a call is the one to fix; the outer ones add nothing new.
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
-            if divergence.call.site not in told:
-                told.update(call.site for call in (divergence.call, *divergence.others))
-                yield divergence
+            told.add(divergence)
 
     def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | str:
         """The divergence at a branch, or why there is none."""
