@@ -30,6 +30,7 @@ from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
@@ -68,6 +69,12 @@ class Hook:
         self.guard.run(self._start)
 
     def _start(self) -> None:
+        import jax
+
+        too_old = unsupported(getattr(jax, "__version__", None))
+        if too_old is not None:  # nothing is installed: what an old JAX has in the places of the hooks is not known
+            self._give_up(too_old)
+            return
         self._follow_lifetime()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
