@@ -237,7 +237,7 @@ class Hook:
         self.guard.run(self._note_outcome, kind, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
-            self.guard.run(self.session.ending.tell)
+            self.guard.run(self.session.ending.tell, uncaught=True)
             return
         if self._previous_hook is not None:
             shown = self.guard.run(without_runner, trace) or trace
