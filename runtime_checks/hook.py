@@ -30,6 +30,7 @@ from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
@@ -68,6 +69,12 @@ class Hook:
         self.guard.run(self._start)
 
     def _start(self) -> None:
+        import jax
+
+        too_old = unsupported(getattr(jax, "__version__", None))
+        if too_old is not None:  # nothing is installed: what an old JAX has in the places of the hooks is not known
+            self._give_up(too_old)
+            return
         self._follow_lifetime()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
@@ -230,7 +237,7 @@ class Hook:
         self.guard.run(self._note_outcome, kind, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
-            self.guard.run(self.session.ending.tell)
+            self.guard.run(self.session.ending.tell, uncaught=True)
             return
         if self._previous_hook is not None:
             shown = self.guard.run(without_runner, trace) or trace

@@ -33,7 +33,7 @@ Texts = Callable[[int, str], Mapping[str, str]]
 class History:
     """One process: its state, and per group its members, its count and its last calls by index.
 
-    ``quiet`` are its calls without a collective.
+    ``quiet`` are its calls without a collective. ``lockstep`` is whether each call waited until all agreed on it.
     """
 
     state: str = "running"
@@ -43,6 +43,11 @@ class History:
     end: State = field(default_factory=lambda: State())
     last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
+    lockstep: bool = False
+
+    def held_at(self, row: Row | None) -> bool:
+        """Whether a call is the last one and was held back in lockstep, as far as is known: it was not dispatched."""
+        return self.lockstep and row is not None and row is self.last and self.state != "finished"
 
     def is_threaded(self, group: str) -> bool:
         """Whether other threads than the main one make calls of a group."""
@@ -56,9 +61,9 @@ class History:
         self.last = row
 
 
-def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+def read_history(state: str, rows: Iterable[Row], end: State | None = None, *, lockstep: bool = False) -> History:
     """A history from rows in the order of the calls."""
-    history = History(state=state, end=State() if end is None else end)
+    history = History(state=state, end=State() if end is None else end, lockstep=lockstep)
     for row in rows:
         history.add(row)
     return history
@@ -240,7 +245,8 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         if calling is not None:
             place = calling.told()
             where = f", {call_words(place, through_helper(place))}"
-        others = f"{name_processes(ahead)} made call {made + 1}{where}"
+        held = all(inside[process].held_at(inside[process].rows[key].get(made + 1)) for process in ahead)
+        others = f"{name_processes(ahead)} {'waited in' if held else 'made'} call {made + 1}{where}"
         message = missing({first: processes[first].told()}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
         quiet = _quiet(inside, key)

@@ -7,13 +7,13 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording.reading import read, read_end, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.reading import read, read_end, read_lockstep, read_omitted, read_programs
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
 from spmdlint.runtime_checks.records import ProgramRecord, State
@@ -28,7 +28,7 @@ class Recorded:
     """The rows and programs of each process, by its number.
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
-    ``ends`` is how the programs ended, if that is recorded.
+    ``ends`` is how the programs ended, if that is recorded; ``lockstep`` are the processes recorded in that mode.
     """
 
     rows: Mapping[int, list[Row]]
@@ -36,12 +36,15 @@ class Recorded:
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
     others: Sequence[int] = ()
     ends: Mapping[int, State] = field(default_factory=dict)
+    lockstep: Collection[int] = ()
 
     def histories(self) -> dict[int, History]:
         """The histories for the verdict; one without an end may have been killed before its next call."""
         ends = {process: self.ends.get(process, State()) for process in self.rows}
         return {
-            process: read_history(ends[process].get("state") or "running", found, ends[process])
+            process: read_history(
+                ends[process].get("state") or "running", found, ends[process], lockstep=process in self.lockstep
+            )
             for process, found in self.rows.items()
         }
 
@@ -87,7 +90,9 @@ def load(folder: Path) -> Recorded:
     omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
     others = [process for process, job in jobs.items() if job != wanted]
     ends = {process: end for process in rows if (end := read_end(files[process]))}
-    return Recorded(rows, {process: read_programs(files[process]) for process in rows}, omitted, others, ends)
+    programs = {process: read_programs(files[process]) for process in rows}
+    lockstep = [process for process in rows if read_lockstep(files[process])]
+    return Recorded(rows, programs, omitted, others, ends, lockstep)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:

@@ -207,7 +207,8 @@ class Waiting:
             where = "it does not answer: it has died, is stopped, or holds the GIL"
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
-                where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"
+                made = answer.get("counts", {}).get(self._group.key, 0)
+                where = f"it is at {place}, after {made} {'call' if made == 1 else 'calls'}"
                 where += self._ran_alone(answer)
                 if answer.get("stack"):
                     where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])

@@ -128,8 +128,11 @@ class Ending:
             self._raised = True
             write_error(f"spmdlint: {report.verdict} ({report.kind}), raised as DivergenceError: {report.message}\n")
 
-    def tell(self) -> None:
-        """Write the report to standard error and to the launcher, once."""
+    def tell(self, *, uncaught: bool = False) -> None:
+        """Write the report to standard error and to the launcher, once.
+
+        ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
+        """
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()
@@ -143,7 +146,7 @@ class Ending:
             where = {"report": str(path)} if path is not None else {}
             words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
         else:
-            words = as_text(self.verdict)
+            words = as_text(self.verdict, told=uncaught and self._raised)
             path = self._write_file(self.verdict) if self._options.mode == "background" else None
             if path is not None:
                 words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"

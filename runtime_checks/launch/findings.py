@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
+from spmdlint.runtime_checks.launch.blocks import blocks_of
 from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5
 MAX_OUTPUT = 64 << 20  # of the linter, for a large project
+ON_LINE, ON_PATH, LEADS = range(3)  # the ranks of findings: see `relevant`
 LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check", "--output-format", "json")
 
 
@@ -42,7 +44,7 @@ class Linted(LintedPlace):
 
 
 class Relevant(NamedTuple):
-    """The findings that a report shows; ``exact`` is whether they point to its own lines."""
+    """The findings that a report shows; ``exact`` is whether each is about a function on the path to its lines."""
 
     findings: list[Finding]
     exact: bool
@@ -51,28 +53,46 @@ class Relevant(NamedTuple):
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
     """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
-    If rules that may explain the kind have findings on these very lines, the others are not named; otherwise the rules
-    with findings are listed first.
+    Only rules that may explain the kind count. If some have findings on the path, the others are not named.
     """
     if report.verdict not in ("diverged", "failed"):
         return
-    lines = {place for process in report.processes.values() for place in _lines(process)}
+    lines = {place for process in _telling(report) for place in _lines(process)}
     files = {filename for filename, _ in lines if Path(filename).is_file()}
+    if not files:
+        return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    if files:
-        told = relevant(_lint(sorted(files), linter), lines, report.explained_by)
-        report.findings = told.findings
-        found = dict.fromkeys(finding["code"] for finding in told.findings)
-        fitting = [code for code in found if told.exact and code in report.explained_by]
-        report.explained_by = fitting or list(dict.fromkeys([*found, *report.explained_by]))
+    told = relevant(_lint(sorted(files), linter), lines, report.explained_by)
+    report.findings = told.findings
+    found = list(dict.fromkeys(finding["code"] for finding in told.findings))
+    rest = [] if told.exact and found else report.explained_by
+    report.explained_by = list(dict.fromkeys([*found, *rest]))
+
+
+def _telling(report: Report) -> list[ProcessReport]:
+    """The processes whose lines may have a cause that the linter sees.
+
+    What ends a process by a signal is on no line. If an exception did it, that is on the lines it passed through; the
+    others only wait.
+    """
+    processes = list(report.processes.values())
+    if report.kind not in (None, "missing") or not any(_killed(one) or one.state == "raised" for one in processes):
+        return processes
+    return [one for one in processes if one.state == "raised"]
+
+
+def _killed(process: ProcessReport) -> bool:
+    return process.state == "died" and (process.detail or "").startswith("killed")
 
 
 def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
     """The line of a process and those that led there: a finding may be where a helper is called."""
     places = [(process.filename, process.line)] if process.filename and process.line else []
     callers = (caller.rpartition(":") for caller in process.callers)
-    for filename, line in (*places, *((name, int(line)) for name, _, line in callers if line.isdigit())):
+    stack = (entry.rpartition(" in ")[0].rpartition(":") for entry in process.stack or ())
+    around = [(name, int(line)) for name, _, line in (*callers, *stack) if line.isdigit()]
+    for filename, line in (*places, *around):
         yield str(Path(filename).resolve()), line
 
 
@@ -85,23 +105,64 @@ def _lint(files: list[str], linter: Sequence[str]) -> list[Linted]:
 
 
 def relevant(findings: Sequence[Linted], lines: Set[tuple[str, int]], rules: Sequence[str]) -> Relevant:
-    """The findings that point to one of the lines; if there are none, those in the same files by one of the rules."""
-    exact: list[Finding] = []
-    near: list[Finding] = []
-    files = {filename for filename, _ in lines}
+    """The findings that point to one of the lines, by one of the rules if there are any.
+
+    First those on the lines themselves, then those of a function on the path that only lead to such a line. If there
+    are none, those of other functions that lead there: a helper for many cases has findings about each of them.
+    """
+    path = _Path(lines)
+    ranked: dict[int, list[Finding]] = {ON_LINE: [], ON_PATH: [], LEADS: []}
     for finding in findings:
         places = [_place(finding), *map(_place, finding["related"])]
+        rank = path.rank(places)
+        if rank is None or (rules and finding["code"] not in rules):
+            continue
         related: list[Step] = [
-            {"place": f"{path}:{row}", "message": other["message"]}
-            for other, (path, row) in zip(finding["related"], places[1:], strict=True)
+            {"place": f"{filename}:{row}", "message": other["message"]}
+            for other, (filename, row) in zip(finding["related"], places[1:], strict=True)
         ]
         place = f"{places[0][0]}:{places[0][1]}"
-        told: Finding = {"code": finding["code"], "message": finding["message"], "place": place, "related": related}
-        if any(place in lines for place in places):
-            exact.append(told)
-        elif places[0][0] in files and finding["code"] in rules:
-            near.append(told)
-    return Relevant((exact or near)[:MAX_FINDINGS], exact=bool(exact))
+        ranked[rank].append(
+            {"code": finding["code"], "message": finding["message"], "place": place, "related": related}
+        )
+    near = [*ranked[ON_LINE], *ranked[ON_PATH]]
+    return Relevant((near or ranked[LEADS])[:MAX_FINDINGS], exact=bool(near))
+
+
+class _Path:
+    """The lines of a report, to ask how a finding stands to them."""
+
+    def __init__(self, lines: Set[tuple[str, int]]) -> None:
+        self._lines = lines
+        self._blocks = {filename: blocks_of(filename) for filename, _ in lines}
+
+    def rank(self, places: Sequence[tuple[str, int]]) -> int | None:
+        """How a finding with this place and these related ones stands to the lines; None if not at all."""
+        own = places[0]
+        if self._is_on(own):
+            return ON_LINE
+        if not any(self._is_on(place) or self._calls(own, place) for place in places[1:]):
+            return None
+        return ON_PATH if self._is_inside(own) else LEADS
+
+    def _is_on(self, place: tuple[str, int]) -> bool:
+        filename, row = place
+        return any(name == filename and self._blocks[filename].same_statement(line, row) for name, line in self._lines)
+
+    def _calls(self, own: tuple[str, int], place: tuple[str, int]) -> bool:
+        """Whether a related place is in another function, one of the lines as well: the function that is called."""
+        around = self._function(place)
+        return around is not None and around != self._function(own) and self._is_inside(place)
+
+    def _is_inside(self, place: tuple[str, int]) -> bool:
+        """Whether one of the lines is in the function of a place, or both are a module's own."""
+        around = self._function(place)
+        return any(line[0] == place[0] and self._function(line) == around for line in self._lines)
+
+    def _function(self, place: tuple[str, int]) -> tuple[str, int, int] | None:
+        filename, row = place
+        around = self._blocks[filename].function(row) if filename in self._blocks else None
+        return None if around is None else (filename, *around)
 
 
 def _place(finding: LintedPlace) -> tuple[str, int]:

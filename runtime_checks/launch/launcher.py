@@ -19,6 +19,7 @@ import time
 from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -29,6 +30,7 @@ from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, afte
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
@@ -64,6 +66,9 @@ def launch(plan: Plan) -> tuple[Report, int]:
         LaunchError: the launcher cannot do its job.
 
     """
+    too_old = unsupported(_installed_jax())
+    if too_old is not None:
+        raise LaunchError(too_old)
     for folder in (plan.log_folder, plan.ledger_folder):
         if folder is not None:
             _make(folder)
@@ -295,6 +300,14 @@ class _Launcher:
         for process in self._processes:
             if process.poll() is None:
                 _signal_group(process, number)
+
+
+def _installed_jax() -> str | None:
+    """The version of JAX that the processes will import, from its metadata: importing it takes a second."""
+    try:
+        return metadata.version("jax")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -197,7 +197,7 @@ def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
     if behind:
         return _behind_message(states, behind)
-    made = ", ".join(f"process {number} after {sum(one.values())} calls" for number, one in sorted(counts.items()))
+    made = ", ".join(f"process {number} after {_calls(sum(one.values()))}" for number, one in sorted(counts.items()))
     silent = [number for number in running if number not in counts]
     words = f"out of time: {name_processes(running)} still ran"
     words += f" ({made})" if made else ""

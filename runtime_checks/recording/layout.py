@@ -61,12 +61,13 @@ Line = TypedDict(
         "program": str,
         "record": RecordedProgram,
         "end": State,
+        "lockstep": bool,
         "omitted": str,
     },
     total=False,
 )
-"""A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a program
-with its record, how the program ended, or what was omitted."""
+"""A line of the second file, which is of one kind: the job, the mode, a group with its members, an event in a group, a
+program with its record, how the program ended, or what was omitted."""
 
 
 def packed_program(record: ProgramRecord) -> RecordedProgram:

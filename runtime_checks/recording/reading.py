@@ -93,6 +93,7 @@ class _Lines:
     programs: dict[str, ProgramRecord] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
+    lockstep: bool = False
 
     def add(self, told: Line) -> None:
         """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
@@ -110,6 +111,8 @@ class _Lines:
             }
         elif "end" in told:
             self.end = told["end"]
+        elif "lockstep" in told:
+            self.lockstep = told["lockstep"]
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:
@@ -138,6 +141,11 @@ def read_programs(path: Path) -> dict[str, ProgramRecord]:
 def read_end(path: Path) -> State:
     """How the program of a recording ended; nothing if that is not known."""
     return _lines(path).end
+
+
+def read_lockstep(path: Path) -> bool:
+    """Whether a recording is of lockstep mode, where the last call may not have been dispatched."""
+    return _lines(path).lockstep
 
 
 def read_omitted(path: Path) -> list[str]:

@@ -50,10 +50,10 @@ class Recording:
     """The recording of one process of a job, readable by its user only.
 
     If it can no longer be written, or is full, this is said once, and in the recording. A recording of an earlier job
-    at the same path is kept beside it.
+    at the same path is kept beside it. In lockstep, a call is recorded before all agree on it, which readers are told.
     """
 
-    def __init__(self, path: Path, job: str = UNNAMED) -> None:
+    def __init__(self, path: Path, job: str = UNNAMED, *, lockstep: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         set_aside(path)
         events = path.with_suffix(".events")
@@ -79,6 +79,8 @@ class Recording:
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
         self._line({"job": job})
+        if lockstep:
+            self._line({"lockstep": True})
 
     def add_event(
         self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False

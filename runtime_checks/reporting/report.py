@@ -178,14 +178,14 @@ def diverged(
     )
 
 
-def as_text(report: Report, rules: Container[str] | None = None) -> str:
+def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:
     """The report for a person: what differs, then the position of each process, then why and what to do.
 
     ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
-    up.
+    up. ``told`` is whether the message stands just above.
     """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
-    lines = [f"{title}: {report.message}"]
+    lines = [f"{title}, as told above:" if told else f"{title}: {report.message}"]
     uneven = uneven_arguments(report.processes)
     for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven)]

@@ -89,6 +89,15 @@ def test_an_exception_that_is_swallowed_is_told_at_once(tmp_path: Path) -> None:
         assert "What to do" in rest
 
 
+def test_an_exception_that_is_not_caught_is_told_once(tmp_path: Path) -> None:
+    program = PROGRAM.replace("MODE", "'lockstep'").replace("END", "\n        train = evaluate")
+    for status, output in alone(tmp_path, program):
+        assert status == 3, output
+        assert output.count("call 6 of processes 0-1 differs") == 1, output
+        assert "diverged (sequence), raised as DivergenceError: call 6" in output
+        assert "What to do" in output
+
+
 def test_a_clean_run_says_what_was_not_compared(tmp_path: Path) -> None:
     program = """
     norm = jax.jit(lambda p: jnp.sum(p))

@@ -45,3 +45,29 @@ def test_a_finding_where_a_helper_is_called_explains_two_barriers(tmp_path: Path
     assert own in run.report["message"]
     assert run.report["findings"][0]["place"] == f"{tmp_path / 'program.py'}:{run.marked('guarded')}"
     assert run.report["explained_by"] == ["SPMD301"]
+
+
+def test_findings_of_other_cases_in_the_script_are_left_out(tmp_path: Path) -> None:
+    program = """
+    from jax.experimental import multihost_utils
+    def shapes():
+        multihost_utils.sync_global_devices(f"shapes {me}")  # differs
+    def order():
+        for name in {"loss", "norm"}:
+            multihost_utils.sync_global_devices(name)
+    def leave():
+        if me == 0:
+            sys.exit(0)
+        multihost_utils.sync_global_devices("after")
+    {"shapes": shapes, "order": order, "leave": leave}[os.environ["CASE"]]()
+    """
+    run = rehearse(tmp_path, program, environment={"CASE": "shapes"})
+    assert run.verdict == ("diverged", "arguments"), run.output
+    assert run.line(0) == run.marked("differs")
+    place = f"{tmp_path / 'program.py'}:{run.marked('differs')}"
+    assert [(one["code"], one["place"]) for one in run.report["findings"]] == [("SPMD308", place)]
+    assert run.report["explained_by"] == ["SPMD308"]
+    run = rehearse(tmp_path, program, environment={"CASE": "leave"})
+    assert run.verdict == ("diverged", "missing"), run.output
+    assert [one["code"] for one in run.report["findings"]] == ["SPMD301"]
+    assert run.report["explained_by"] == ["SPMD301"]

@@ -21,6 +21,7 @@ from spmdlint.runtime_checks.recording.retention import KEPT, earlier
 from spmdlint.runtime_checks.recording.timing import times_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
+from tests.runtime.jobs import rehearse
 
 STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
 
@@ -28,8 +29,8 @@ STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
 class Process:
     """One that records."""
 
-    def __init__(self, folder: Path, number: int, job: str = "first") -> None:
-        self.recording = Recording(folder / f"{number}.ledger", job)
+    def __init__(self, folder: Path, number: int, job: str = "first", *, lockstep: bool = False) -> None:
+        self.recording = Recording(folder / f"{number}.ledger", job, lockstep=lockstep)
         self.journal = Journal(Ledger(), self.recording, lambda: None)
 
     def make(self, called: Program, line: int, times: int = 1) -> None:
@@ -90,6 +91,17 @@ def test_a_program_that_ended_without_a_call_of_the_others_has_missed_it(tmp_pat
     assert (status, data["differs"], data["report"]["kind"], data["report"]["index"]) == (3, True, "missing", 11)
     assert f"process 1 {state}" in data["report"]["message"]
     assert (data["report"]["processes"]["1"]["state"], data["report"]["processes"]["1"]["line"]) == (state, 9)
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_call_that_lockstep_held_back_was_not_made(tmp_path, capsys, lockstep):
+    pair = [Process(tmp_path, number, lockstep=lockstep) for number in range(2)]
+    pair[0].make(STEP, 3, 11)
+    pair[1].make(STEP, 3, 10)
+    pair[1].journal.end({"state": "finished"})
+    status, out, _ = told(capsys, "diff", str(tmp_path))
+    assert status == 3
+    assert f"process 0 {'waited in' if lockstep else 'made'} call 11, step at train.py:3." in out
 
 
 @pytest.mark.parametrize("end", ["17", '["state"]', '{"state": 5, "callers": 7}', '{"state": "happy"}'])
@@ -368,3 +380,25 @@ def test_times_lie_between_the_moments_that_are_known():
     assert found[12] == pytest.approx(159.1), "a call is made within the second before it is numbered"
     assert found[-1] == 160.0
     assert times_of(range(1, 3), []) == [None, None]
+
+
+def test_a_recording_of_lockstep_tells_what_the_run_told(tmp_path, capsys):
+    run = rehearse(
+        tmp_path,
+        """
+        from spmdlint import runtime_checks
+        runtime_checks.assert_equal(1, "first")
+        if me == 0:
+            runtime_checks.assert_equal(1, "second")
+        time.sleep(4)
+        """,
+        options=("--ledger", str(tmp_path / "calls")),
+        environment={"SPMDLINT_LATE_AFTER": "1"},
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    late = [line for line in run.output.splitlines() if "spmdlint: late: process 1" in line and "it is at" in line]
+    assert late, run.output
+    assert all(line.endswith(", after 1 call") for line in late)
+    status, data = diff(tmp_path / "calls", capsys)
+    assert status == 3
+    assert data["report"]["message"] == run.report["message"].replace("waits in", "waited in")

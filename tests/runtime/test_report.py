@@ -14,6 +14,7 @@ from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     EXPLAINED_BY,
     ProcessReport,
+    Report,
     as_text,
     diverged,
     from_data,
@@ -149,20 +150,56 @@ def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, obje
     return {"code": code, "filename": str(path), "location": location, "message": "why", "related": [place]}
 
 
+def join_to(report: Report, script: Path, findings: list[dict[str, object]]) -> list[str]:
+    """The places of the findings that the report gets from a linter that finds these."""
+    join(report, [str(script)], (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})"))
+    return [one["place"] for one in report.findings]
+
+
 def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("")
-    findings = [finding("SPMD301", script, 4, related=9), finding("SPMD301", script, 2), finding("SPMD101", script, 3)]
-    linter = (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})")
+    findings = [finding("SPMD301", script, 4, related=9), finding("SPMD301", script, 2), finding("SPMD101", script, 9)]
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
-    join(report, [str(script)], linter)
-    assert [one["place"] for one in report.findings] == [f"{script}:4"]
+    assert join_to(report, script, findings) == [f"{script}:4"]
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 7)})
-    join(report, [str(script)], linter)
-    assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
-    findings = [finding("SPMD307", script, 7)]
-    join(report, [str(script)], (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})"))
-    assert report.explained_by == ["SPMD307", *EXPLAINED_BY["missing"]]
+    assert join_to(report, script, findings) == []
+    assert report.explained_by == list(EXPLAINED_BY["missing"])
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "s", str(script), 7, [f"{script}:2"])})
+    assert join_to(report, script, findings) == [f"{script}:2"]
+    assert report.explained_by == ["SPMD301"]
+
+
+def test_findings_on_the_lines_come_before_those_that_lead_there(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "def helper():\n    barrier(\n        1\n    )\n"
+        "def one():\n    for n in many:\n        helper()\ndef two():\n    if mine:\n        helper()\n"
+    )
+    looped, guarded, other = (
+        finding("SPMD302", script, 6, related=7),
+        finding("SPMD301", script, 7, related=2),
+        finding("SPMD301", script, 10, related=2),
+    )
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "b", str(script), 3, [f"{script}:7"])})
+    assert join_to(report, script, [other, looped, guarded]) == [f"{script}:7", f"{script}:6"]
+    assert report.explained_by == ["SPMD301", "SPMD302"]
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "b", str(script), 3)})
+    assert join_to(report, script, [other]) == [f"{script}:10"]  # who called the helper is not known
+    assert report.explained_by == list(EXPLAINED_BY["missing"])
+
+
+def test_a_signal_has_no_findings_and_an_exception_those_on_its_stack(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    findings = [finding("SPMD301", script, 9), finding("SPMD303", script, 5)]
+    waiting = ProcessReport("waiting", 3, "step", str(script), 9)
+    killed = diverged("missing", "words", 3, {0: waiting, 1: ProcessReport("died", 2, detail="killed by SIGKILL")})
+    assert join_to(killed, script, findings) == []
+    raised = diverged("missing", "w", 3, {0: waiting, 1: ProcessReport("raised", 2, "main", str(script), 4)})
+    assert join_to(raised, script, findings) == []
+    raised.processes["1"].callers = [f"{script}:5"]
+    assert join_to(raised, script, findings) == [f"{script}:5"]
 
 
 def test_rules_that_fit_the_lines_are_named_alone(tmp_path: Path) -> None:
