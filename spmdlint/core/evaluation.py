@@ -1107,9 +1107,9 @@ class Visit:
 
     def load(self, n: int, o: s.Load) -> Value:
         definition = self.ssa.loads.get(n)
-        if definition is not None and definition != NOTHING:
-            return self._definition(definition)
-        if definition == NOTHING and self.function.kind == "class":
+        if definition != NOTHING:
+            return self.name(o.name) if definition is None else self._definition(definition)
+        if self.function.kind == "class":
             return self.ev.global_name(self.path, o.name)  # `loss = loss`: the class does not have it yet
         return self.name(o.name)
 
