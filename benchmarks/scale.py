@@ -25,7 +25,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,6 +33,7 @@ import jaxlib._jax as runtime
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.ending.declared import VERDICT_KEY
+from spmdlint.runtime_checks.launch.service import with_heartbeats
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport.bounded import OWN
@@ -47,17 +47,11 @@ TRIALS = 5  # divergences, at various times within an interval
 HEARTBEAT = 100  # seconds, as in JAX
 
 
-def patient(make: Callable[..., Any], *words: Any, **named: Any) -> Any:
-    """A service or a client that misses no heartbeat for a while: older JAX counts them."""
-    try:
-        return make(*words, **named, heartbeat_timeout=HEARTBEAT)
-    except TypeError:
-        return make(*words, **named, heartbeat_interval=10, max_missing_heartbeats=HEARTBEAT // 10)
-
-
 def client_of(address: str, number: int) -> Any:
     make = runtime.get_distributed_runtime_client
-    client = patient(make, address, number, init_timeout=120, use_compression=True, shutdown_timeout=5)
+    client = with_heartbeats(
+        make, HEARTBEAT, address, number, init_timeout=120, use_compression=True, shutdown_timeout=5
+    )
     client.connect()
     return client
 
@@ -177,7 +171,7 @@ def serve(count: int, steady: float) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    service = patient(runtime.get_distributed_runtime_service, address, count)
+    service = with_heartbeats(runtime.get_distributed_runtime_service, HEARTBEAT, address, count)
     workers = Workers(address, count)
     clients = [client_of(address, 0)]
     workers.hear()

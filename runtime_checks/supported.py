@@ -9,7 +9,8 @@ OLDEST_JAX = "0.6.1"  # the lower bound of the extra "runtime", as a test assert
 
 def unsupported(version: str | None) -> str | None:
     """The sentence on a JAX that is too old; None if it is not, or if its version is not known."""
-    if version is None or not re.match(r"\d+\.\d+", version) or _numbers(version) >= _numbers(OLDEST_JAX):
+    numbers = _numbers(version or "")
+    if len(numbers) < 2 or numbers >= _numbers(OLDEST_JAX):
         return None
     return f"JAX {version} is not supported; {OLDEST_JAX} or newer is needed."
 

@@ -29,6 +29,33 @@ def main():
 main()
 """
 
+# Two conditions of one call: the inner one, about a thread, counts only with --preview.
+TWO_CONDITIONS = """\
+import threading
+
+import jax
+from jax.experimental import multihost_utils as mu
+
+jax.distributed.initialize()
+
+
+class Saver:
+    def __init__(self):
+        self.done = False
+        threading.Thread(target=self.drain).start()
+
+    def drain(self):
+        self.done = True
+
+    def loop(self, losses):
+        for loss in losses.addressable_shards:
+            if loss.data > 3:
+                break
+            if self.done:
+                mu.sync_global_devices("a"){first}
+                mu.sync_global_devices("b"){second}
+"""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -53,6 +80,7 @@ class Project:
     """A folder with files, and the linter run in it."""
 
     hazard = HAZARD
+    two_conditions = TWO_CONDITIONS
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.root = root

@@ -419,34 +419,8 @@ def test_a_loop_of_which_only_the_order_differs_is_not_said_to_decide_how_often_
     assert "how often" not in called
 
 
-DISPLACED = """\
-import threading
-
-import jax
-from jax.experimental import multihost_utils as mu
-
-jax.distributed.initialize()
-
-
-class Saver:
-    def __init__(self):
-        self.done = False
-        threading.Thread(target=self.drain).start()
-
-    def drain(self):
-        self.done = True
-
-    def loop(self, losses):
-        for loss in losses.addressable_shards:
-            if loss.data > 3:
-                break
-            if self.done:
-                mu.sync_global_devices("b")
-"""
-
-
 def test_what_check_reports_is_listed_beside_what_a_preview_would_report_in_its_place(project):
-    project.write({"a.py": DISPLACED})
+    project.write({"a.py": project.two_conditions.format(first="", second="")})
     assert project.check().found == [("a.py", 22, "SPMD303")]
     found = json.loads(project.run("explain", "a.py:22", "--output-format", "json").out)["findings"]
     assert [(each["code"], each["preview"]) for each in found] == [("SPMD303", False), ("SPMD306", True)]

@@ -247,43 +247,15 @@ def test_a_setting_that_names_a_rule_means_the_rule_of_today(project):
     assert project.check("--ignore", "first-row").found == []
 
 
-# Two conditions of one call: the inner one, about a thread, counts only with --preview.
-TWICE = """\
-import threading
-
-import jax
-from jax.experimental import multihost_utils as mu
-
-jax.distributed.initialize()
-
-
-class Saver:
-    def __init__(self):
-        self.done = False
-        threading.Thread(target=self.drain).start()
-
-    def drain(self):
-        self.done = True
-
-    def loop(self, losses):
-        for loss in losses.addressable_shards:
-            if loss.data > 3:
-                break
-            if self.done:
-                mu.sync_global_devices("a"){first}
-                mu.sync_global_devices("b"){second}
-"""
-
-
 def test_a_comment_holds_whichever_of_two_findings_is_shown(project):
-    project.write({"a.py": TWICE.format(first="", second="")})
+    project.write({"a.py": project.two_conditions.format(first="", second="")})
     assert project.check().found == [("a.py", 22, "SPMD303")]
     assert project.check("--preview").found == [("a.py", 22, "SPMD306")]
-    project.write({"a.py": TWICE.format(first="  # spmdlint: ignore[SPMD303] all agree", second="")})
+    project.write({"a.py": project.two_conditions.format(first="  # spmdlint: ignore[SPMD303] all agree", second="")})
     assert project.check().found == []
     assert project.check("--preview").found == []
 
 
 def test_a_comment_holds_for_the_rules_that_a_finding_stands_for_and_for_no_others(project):
-    project.write({"a.py": TWICE.format(first="  # spmdlint: ignore[SPMD301] all agree", second="")})
+    project.write({"a.py": project.two_conditions.format(first="  # spmdlint: ignore[SPMD301] all agree", second="")})
     assert project.check("--preview").found == [("a.py", 22, "SPMD306"), ("a.py", 22, "SPMD900")]

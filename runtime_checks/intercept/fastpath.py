@@ -45,9 +45,11 @@ class LayoutHook:
 
         self._to_xla_layout = first_ask
 
-    def stands_for(self, layout: Any) -> bool:
+    def __eq__(self, layout: object) -> bool:
         """Whether JAX would find the original equal to the layout of an array; the default one is not compared."""
-        return self.real is None or bool(self.real == layout)
+        return self is layout or self.real is None or bool(self.real == layout)
+
+    __hash__ = object.__hash__
 
     def called(self, frame: FrameType) -> None:
         """Record a call that C++ does not report."""
@@ -59,12 +61,7 @@ def _hook_type(layout_type: Any) -> type[LayoutHook]:
 
     Only then is a call right that JAX makes with a hook itself, after another tool has put ``shard_args`` back.
     """
-
-    def equal(self: LayoutHook, other: object) -> bool:
-        return self is other or self.stands_for(other)
-
-    members = {"__slots__": (), "__eq__": equal, "__hash__": object.__hash__}
-    return type("LayoutHook", (LayoutHook, layout_type), members)
+    return type("LayoutHook", (LayoutHook, layout_type), {"__slots__": ()})
 
 
 def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:

@@ -145,7 +145,7 @@ class AbsentNames:
 
     def _loaded(self, frame: Frame, name: str, depth: int) -> str:
         module = self.ev.project.modules[frame.ref.path]
-        scope = module.summary.scope_of(self.ev.function(frame), name) or module.top
+        scope = frame.code.scope_of(name) or module.top
         stores = [scope.operations[n] for n in scope.stores.get(name, ())]
         where = self.ev.free_frame(FunctionRef(frame.ref.path, scope.index))
         found = {self.written(where, store.value, depth - 1) if isinstance(store, s.Store) else "" for store in stores}

@@ -151,8 +151,7 @@ class Guards:
         if isinstance(operation, s.Load):
             if _ASKING in operation.name.lower() or operation.name in _PROBES:
                 return True
-            module = self.ev.project.modules[frame.ref.path]
-            scope = module.summary.scope_of(function, operation.name) or module.top
+            scope = frame.code.scope_of(operation.name) or self.ev.project.modules[frame.ref.path].top
             return self._stored(FunctionRef(frame.ref.path, scope.index), operation.name, depth)
         if isinstance(operation, s.Attribute):
             if _ASKING in operation.name.lower():
@@ -162,7 +161,7 @@ class Guards:
                 return self._stored(FunctionRef(home.path, home.top.index), operation.name, depth)
             return self._asks(frame, operation.base, depth - 1)
         if isinstance(operation, s.Import) and operation.name is not None:
-            home = self._imported(frame, operation)
+            home = self._imported(self.ev.project.modules[frame.ref.path], operation.module, operation.level)
             return home is not None and self._stored(FunctionRef(home.path, home.top.index), operation.name, depth)
         if isinstance(operation, s.MakeFunction):
             made = self.ev.free_frame(FunctionRef(frame.ref.path, operation.function))
@@ -187,21 +186,19 @@ class Guards:
         if not isinstance(operation, s.Load):
             return None
         module = self.ev.project.modules[frame.ref.path]
-        scope = module.summary.scope_of(self.ev.function(frame), operation.name) or module.top
+        scope = frame.code.scope_of(operation.name) or module.top
         for store in scope.stores.get(operation.name, ()):
             stored = scope.operations[store]
             imported = scope.operations[stored.value] if isinstance(stored, s.Store) else None
             if isinstance(imported, s.Import):
-                name = module_of(imported)
-                path = self.ev.project.find_module(self.ev.project.absolute(module, name, imported.level), module)
-                if path is not None:
-                    return self.ev.project.modules[path]
+                home = self._imported(module, module_of(imported), imported.level)
+                if home is not None:
+                    return home
         return None
 
-    def _imported(self, frame: Frame, operation: s.Import) -> Module | None:
-        module = self.ev.project.modules[frame.ref.path]
-        dotted = self.ev.project.absolute(module, operation.module, operation.level)
-        path = self.ev.project.find_module(dotted, module)
+    def _imported(self, module: Module, name: str, level: int) -> Module | None:
+        """The module of the project that a possibly relative name in another one means."""
+        path = self.ev.project.find_module(self.ev.project.absolute(module, name, level), module)
         return self.ev.project.modules[path] if path is not None else None
 
 
