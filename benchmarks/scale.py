@@ -19,7 +19,6 @@ from __future__ import annotations
 import heapq
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -33,6 +32,7 @@ import jaxlib._jax as runtime
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.ending.declared import VERDICT_KEY
+from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.service import with_heartbeats
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
@@ -166,11 +166,9 @@ class Workers:
             worker.wait()
 
 
-def serve(count: int, steady: float) -> None:
+def serve(count: int, steady: float, port: int) -> None:
     """The service and client 0: the job's first process. With no time for a steady state, it is the short form."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{port}"
     service = with_heartbeats(runtime.get_distributed_runtime_service, HEARTBEAT, address, count)
     workers = Workers(address, count)
     clients = [client_of(address, 0)]
@@ -256,7 +254,8 @@ def main() -> None:
         address, *numbers = words[1:]
         work(address, *map(int, numbers))
     elif words[:1] == ["--serve"]:
-        serve(int(words[1]), float(words[2]))
+        with held_port() as port:
+            serve(int(words[1]), float(words[2]), port)
     else:
         steady = STEADY
         if words[:1] == ["--profile"]:

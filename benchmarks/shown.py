@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from field import DATA, FieldError, Project, fetched
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 ROOT = Path(__file__).resolve().parent.parent
 DRIVERS = Path(__file__).resolve().parent / "shown"
@@ -135,10 +136,8 @@ def _variables(checkout: Path, scratch: Path) -> dict[str, str]:
 
 def alone(fault: Fault, drivers: Path, python: Path, checkout: Path, limit: float) -> Ended:
     """Run a driver as two processes that nobody watches."""
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free, ExitStack() as outputs:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-        free.close()
+    with tempfile.TemporaryDirectory() as folder, held_port() as port, ExitStack() as outputs:
+        address = f"127.0.0.1:{port}"
         scratch = Path(folder)
         (scratch / "files").mkdir()
         started = time.monotonic()

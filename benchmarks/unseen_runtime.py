@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -163,15 +164,7 @@ def launch(case: Case, mode: str, folder: Path, mark: str) -> Run:
     return Run([status], texts(logs, case.processes, "out"), [said], read_report(report), seconds)
 
 
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port: int = server.getsockname()[1]
-        return port
-
-
-def start_job(case: Case, checks: bool, folder: Path, mark: str) -> list[subprocess.Popen[bytes]]:
-    port = free_port()
+def start_job(case: Case, checks: bool, folder: Path, mark: str, port: int) -> list[subprocess.Popen[bytes]]:
     command = [sys.executable, *(["-m", "spmdlint.runtime_checks"] if checks else []), str(case.program)]
     processes = []
     for number in range(case.processes):
@@ -219,17 +212,18 @@ def job(case: Case, checks: bool, folder: Path, mark: str) -> Run:
     begin = time.monotonic()
     end = begin + SECONDS
     report: Path | None = None
-    processes = start_job(case, checks, folder, mark)
-    try:
-        while time.monotonic() < end and any(process.poll() is None for process in processes):
-            time.sleep(0.2)
-            if report is None and (report := posted(folder, case.processes)) is not None:
-                end = min(end, time.monotonic() + GRACE)
-        statuses = [process.poll() for process in processes]
-    finally:
-        kill_marked(mark)
-        for process in processes:
-            process.wait()
+    with held_port() as port:
+        processes = start_job(case, checks, folder, mark, port)
+        try:
+            while time.monotonic() < end and any(process.poll() is None for process in processes):
+                time.sleep(0.2)
+                if report is None and (report := posted(folder, case.processes)) is not None:
+                    end = min(end, time.monotonic() + GRACE)
+            statuses = [process.poll() for process in processes]
+        finally:
+            kill_marked(mark)
+            for process in processes:
+                process.wait()
     report = report or posted(folder, case.processes)
     out, err = texts(folder, case.processes, "out"), texts(folder, case.processes, "err")
     return Run(statuses, out, err, read_report(report) if report else None, time.monotonic() - begin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from spmdlint.analysis.load import load
@@ -53,17 +52,11 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     assert [path.name for path, _ in screened[1]] == ["broken.py"]
 
 
-CODES = ("SPMD102", "SPMD202", "SPMD301", "SPMD308", "SPMD402", "SPMD509", "SPMD601", "SPMD901")
-"""Rules of each family: nearly all of the fixtures name JAX, so that more of them would say no more of the screen."""
-
-
-def test_the_findings_are_the_same_on_the_fixtures(tmp_path):
-    for code in CODES:
-        shutil.copytree(REPOSITORY / "fixtures" / "lint" / code, tmp_path / code)
-        (tmp_path / code / f"plain_{code}.py").write_text(FILES["reports/tables.py"])
-    files = sorted(tmp_path.rglob("*.py"))
-    wanted = Surveyor(Config(root=tmp_path), None).look(files, {}).wanted
-    assert len(files) - len(wanted) > len(CODES), "hardly anything is left out"
-    screened = findings(tmp_path, screen=True)
-    assert screened == findings(tmp_path, screen=False)
-    assert {code for code in CODES if any(d.code == code for d in screened[0])} >= set(CODES[:-1]) - {"SPMD402"}
+def test_the_findings_are_the_same_on_the_fixtures():
+    root = REPOSITORY / "fixtures" / "lint"
+    files = sorted(root.rglob("*.py"))
+    wanted = Surveyor(Config(root=root), None).look(files, {}).wanted
+    assert set(files) > set(wanted), "nothing is left out"
+    screened = findings(root, screen=True)
+    assert screened == findings(root, screen=False)
+    assert screened[0]

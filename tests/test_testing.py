@@ -77,14 +77,20 @@ def test_one_fails(rank):
     assert rank == 0, "not the first"
 
 
+@pytest.mark.spmd(processes=2, timeout=100)
+def test_they_part(rank):
+    if rank == 0:
+        multihost_utils.process_allgather(np.array([rank]))
+
+
 def gather(array):
     return multihost_utils.process_allgather(array)
 
 
-@pytest.mark.spmd(processes=2, timeout=100)
-def test_they_part(rank):
+@pytest.mark.spmd(processes=2)
+def test_they_part_in_a_helper(rank):
     if rank == 0:
-        gather(np.array([rank]))
+        gather(np.ones(2))
 
 
 @pytest.mark.spmd(processes=2, mode="background")
@@ -136,18 +142,19 @@ def test_each_process_says_how_it_went(tmp_path):
         "test_together": "PASSED",
         "test_one_fails": "FAILED",
         "test_they_part": "FAILED",
+        "test_they_part_in_a_helper": "FAILED",
         "test_shapes_differ": "FAILED",
         "test_expected_to_fail": "XFAIL",
         "test_expecting_to_fail_inside": "XFAIL",
         "test_one_expects_to_fail": "FAILED",
         "test_beside_them": "PASSED",
     }, text
-    assert "4 failed, 2 passed, 2 skipped, 2 xfailed" in text
+    assert "5 failed, 2 passed, 2 skipped, 2 xfailed" in text
     assert "process 1 failed as expected, and process 0 did not." in text
     assert "known to fail here" in text
     assert "not on this host" in text
     stack = text[text.index("stack, innermost last:") :].splitlines()[1:3]
-    assert [line.rpartition(" in ")[2] for line in stack] == ["test_they_part", "gather"]
+    assert [line.rpartition(" in ")[2] for line in stack] == ["test_they_part_in_a_helper", "gather"]
     differing = text[text.index("test_shapes_differ __") :].splitlines()
     assert differing[1].startswith("spmdlint: diverged ("), "the verdict is above what the backend made of it"
     fails, _, parts = text.partition("test_they_part __")

@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from types import FrameType, TracebackType
 from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
+from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.records import State
@@ -72,15 +72,20 @@ def launch(plan: Plan) -> tuple[Report, int]:
     for folder in (plan.log_folder, plan.ledger_folder):
         if folder is not None:
             _make(folder)
-    with tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch, _Launcher(plan, Path(scratch)) as running:
+    with (
+        held_port() as port,
+        tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch,
+        _Launcher(plan, Path(scratch), port) as running,
+    ):
         report, status = running.run()
     findings.join(report, plan.command)
     return report, status
 
 
 class _Launcher:
-    def __init__(self, plan: Plan, scratch: Path) -> None:
+    def __init__(self, plan: Plan, scratch: Path, port: int) -> None:
         self._plan = plan
+        self._port = port
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
         self._service: subprocess.Popen[bytes] | None = None
@@ -120,7 +125,7 @@ class _Launcher:
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
         self._start_guard()
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{self._port}"
         self._start_service(address)
         for number in range(self._plan.processes):
             if self._is_late() or self._interrupts:
@@ -319,12 +324,6 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     _signal_group(process, signal.SIGKILL)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_report(report: Report, path: Path) -> None:

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("breaking_job.py")
@@ -41,30 +42,28 @@ Fault = dict[str, Any]
 
 def run(mode: str, fault: Fault, python: str = sys.executable) -> tuple[str, str]:
     """Run a pair of processes; "right", or what is wrong, and their output."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    began = time.monotonic()
-    jobs = [
-        subprocess.Popen(
-            [python, str(JOB), str(number), str(port), mode, json.dumps(fault)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
-        for number in range(2)
-    ]
-    outputs = []
-    for job in jobs:
-        try:
-            outputs.append(job.communicate(timeout=max(0.1, LIMIT - (time.monotonic() - began)))[0])
-        except subprocess.TimeoutExpired:
-            os.killpg(job.pid, signal.SIGKILL)
-            outputs.append(job.communicate()[0] + "\nKILLED AT THE LIMIT")
-    return judge([job.returncode for job in jobs], outputs), "\n".join(outputs)
+    with held_port() as port:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
+        began = time.monotonic()
+        jobs = [
+            subprocess.Popen(
+                [python, str(JOB), str(number), str(port), mode, json.dumps(fault)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+            for number in range(2)
+        ]
+        outputs = []
+        for job in jobs:
+            try:
+                outputs.append(job.communicate(timeout=max(0.1, LIMIT - (time.monotonic() - began)))[0])
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGKILL)
+                outputs.append(job.communicate()[0] + "\nKILLED AT THE LIMIT")
+        return judge([job.returncode for job in jobs], outputs), "\n".join(outputs)
 
 
 def judge(statuses: list[int | None], outputs: list[str]) -> str:

@@ -11,7 +11,6 @@ the tests in tests/runtime.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from spmdlint.runtime_checks.intercept import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
 from spmdlint.runtime_checks.intercept.selftest import self_test
+from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.recording.journal import Journal
 
 MODES = ("lockstep", "background")
@@ -114,11 +114,9 @@ def main() -> int:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     import jax
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    jax.distributed.initialize(f"127.0.0.1:{port}", 1, 0)
-    found = {mode: moved(mode) for mode in MODES}
+    with held_port() as port:
+        jax.distributed.initialize(f"127.0.0.1:{port}", 1, 0)
+        found = {mode: moved(mode) for mode in MODES}
     for mode, sentences in found.items():
         print(f"JAX {jax.__version__}, {mode}: {'all layers see what they should' if not sentences else ''}")
         for sentence in sentences:

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("harm_job.py")
@@ -54,12 +55,9 @@ def values(steps: Iterable[dict[str, Any]]) -> list[float | None]:
 
 def run(chosen: dict[str, Any], mode: str, python: str = sys.executable) -> tuple[str, str]:
     """Run a job; "right", or what is wrong with it, and its output."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
     began, count = time.monotonic(), len(chosen["steps"])
-    with tempfile.TemporaryDirectory() as scratch:
+    with held_port() as port, tempfile.TemporaryDirectory() as scratch:
         paths = [Path(scratch) / str(number) for number in range(count)]
         jobs = []
         for number, path in enumerate(paths):

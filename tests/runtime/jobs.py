@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -13,6 +12,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 HANGS = 150.0  # seconds after which a job counts as one that hangs, however busy the machine
 PROMPT = 90.0  # seconds within which a job ends where the checks end it: JAX would take 100 s to see a death, or 300 s
@@ -107,28 +108,28 @@ def alone(
     folder: Path, source: str, runner: tuple[str, ...] = (), environment: dict[str, str] | None = None
 ) -> list[tuple[int | None, str]]:
     """Run a program on two processes without the launcher: ``{port}`` in it is free; statuses and outputs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = folder / "alone.py"
-    script.write_text(PRELUDE.partition("jax.distributed")[0] + textwrap.dedent(source).replace("{port}", str(port)))
-    given = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, *runner, str(script), str(number)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**given, **(environment or {})},
+    with held_port() as port:
+        script = folder / "alone.py"
+        script.write_text(
+            PRELUDE.partition("jax.distributed")[0] + textwrap.dedent(source).replace("{port}", str(port))
         )
-        for number in range(2)
-    ]
-    try:
-        outputs = [job.communicate(timeout=HANGS)[0] for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
-    return [(job.returncode, output) for job, output in zip(jobs, outputs, strict=True)]
+        given = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        jobs = [
+            subprocess.Popen(
+                [sys.executable, *runner, str(script), str(number)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**given, **(environment or {})},
+            )
+            for number in range(2)
+        ]
+        try:
+            outputs = [job.communicate(timeout=HANGS)[0] for job in jobs]
+        finally:
+            for job in jobs:
+                job.kill()
+        return [(job.returncode, output) for job, output in zip(jobs, outputs, strict=True)]
 
 
 def _follow(job: subprocess.Popen[str], limit: float, interrupt_at: str | None) -> tuple[str, int | None]:

@@ -11,7 +11,6 @@ random numbers, host names, the order of listings. Hashes of strings differ beca
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import datetime
 import functools
 import hashlib
@@ -33,6 +32,8 @@ import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from spmdlint.runtime_checks.launch.port import held_port
 
 SIZES = (10, 9, 11)
 """How many rows and files there are, by the number of the try: only nine can be divided between three processes."""
@@ -421,12 +422,6 @@ def one_of_several(me: int, count: int) -> None:
 # On its own
 
 
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
-
-
 def in_a_fork(request: Request) -> tuple[object, ...]:
     """Run one spelling in a fork of this process, in which JAX has not been used, as the only process of a job."""
     import jax
@@ -435,10 +430,11 @@ def in_a_fork(request: Request) -> tuple[object, ...]:
     child = os.fork()
     if child == 0:
         initialize = jax.distributed.initialize
-        address = f"127.0.0.1:{free_port()}"
-        jax.distributed.initialize = functools.partial(initialize, address, num_processes=1, process_id=0)
         try:
-            os.write(writer, pickle.dumps(run(request, None))[:60_000])
+            with held_port() as port:
+                address = f"127.0.0.1:{port}"
+                jax.distributed.initialize = functools.partial(initialize, address, num_processes=1, process_id=0)
+                os.write(writer, pickle.dumps(run(request, None))[:60_000])
         finally:
             os._exit(0)
     os.close(writer)
