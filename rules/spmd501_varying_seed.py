@@ -58,8 +58,9 @@ class SeedsThatVary(Rule):
 
     ## Limits
 
-    Keys count in files that look like part of a multi-process program; with `--preview`, in all. A key that the process
-    index is folded into is what a process needs for its own noise, and is not reported.
+    Keys count in files that look like part of a multi-process program, and in what such a file calls or imports; in all
+    files with `multi-process = "always"` in the configuration, or with `--preview`. A key that the process index is
+    folded into is what a process needs for its own noise, and is not reported.
     """
 
     code = "SPMD501"

@@ -236,12 +236,12 @@ def _shown(
 class Explained(Struct, frozen=True):
     """The facts about one line, and the findings that are on it or point to it.
 
-    ``on_trial`` are the findings that only ``--preview`` shows.
+    ``on_trial`` are the findings that only ``--preview`` shows, each with a sentence that says why.
     """
 
     explanation: Explanation
     findings: tuple[Diagnostic, ...]
-    on_trial: frozenset[Diagnostic]
+    on_trial: Mapping[Diagnostic, str]
     program: Program
     texts: Mapping[Path, str]
 
@@ -266,12 +266,13 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
         about = in_order([finding for finding in found if _speaks_of(finding, path, row)])
         stands_for = (place for finding in found for _, place in finding.also)
         hidden = any(place.path == path and place.start.row == row for place in stands_for)
-        on_trial: frozenset[Diagnostic] = frozenset()
+        on_trial: dict[Diagnostic, str] = {}
         if (about or hidden) and not asked.preview:
             others = _found(path, linked.again(asked), linked.survey, asked)
             usual = [finding for finding in others if _speaks_of(finding, path, row)]
-            known = {(finding.code, finding.place) for finding in usual}
-            on_trial = frozenset(finding for finding in about if (finding.code, finding.place) not in known)
+            kept = _spots(usual)
+            trial = [finding for finding in about if (finding.code, finding.place) not in kept]
+            on_trial = dict(zip(trial, _why_on_trial(trial, linked, path, asked), strict=True))
             about = in_order([*usual, *on_trial])
     return Explained(explanation, about, on_trial, linked.program, linked.texts)
 
@@ -330,6 +331,29 @@ def _found(path: Path, program: Program, survey: Survey, config: Config) -> list
 
         findings += visit_all(visitors, survey, [path], config, lambda: program, None, Timings()).findings
     return findings
+
+
+def _spots(findings: Iterable[Diagnostic]) -> set[tuple[str, Place]]:
+    return {(finding.code, finding.place) for finding in findings}
+
+
+def _why_on_trial(findings: Sequence[Diagnostic], linked: Linked, path: Path, asked: Config) -> Iterator[str]:
+    """For each finding that only ``--preview`` shows, why that is."""
+    new = {rule.code for rule in load_rules(asked.rules) if rule.preview}
+    told: set[tuple[str, Place]] = set()
+    if asked.multi_process == "auto" and any(finding.code not in new for finding in findings):
+        several = override(asked, {"multi_process": "always"})
+        told = _spots(_found(path, linked.again(several), linked.survey, several))
+    for finding in findings:
+        if finding.code in new:
+            yield f"{finding.code} is a preview rule."
+        elif (finding.code, finding.place) in told:
+            yield (
+                "Nothing says that several processes run this code, which the finding takes. The setting multi-process "
+                '= "always" says so, and shows it without --preview.'
+            )
+        else:
+            yield f"This part of {finding.code} is in preview: it is not yet shown to be right on real code."
 
 
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:

@@ -337,6 +337,26 @@ def test_what_only_a_preview_finds(project, configured, shown):
     assert "(with --preview only)" in project.run("explain", "--no-preview", "saves.py:7").out
 
 
+def test_why_only_a_preview_finds_it(project):
+    """The key is a fault only if several processes make it, and nothing says that they do."""
+    project.write({"train.py": "import time\n\nimport jax\n\nkey = jax.random.key(time.time_ns())\nprint(key)\n"})
+    asked = ("explain", "train.py:5")
+    told = project.run(*asked).out
+    assert "SPMD501 varying-seed (with --preview only)" in told
+    assert 'The setting multi-process = "always" says so' in told
+    (found,) = json.loads(project.run(*asked, "--output-format", "json").out)["findings"]
+    assert found["preview_because"] in told
+    project.write({"spmdlint.toml": 'multi-process = "always"'})
+    assert "preview" not in project.run(*asked).out
+    assert "SPMD501" in project.run("check").out
+
+
+def test_a_preview_rule_is_called_one(project):
+    step = 'step = jax.pmap(jax.vmap(lambda x: jax.lax.pmean(x, "batch"), axis_name="batch"), axis_name="batch")'
+    project.write({"step.py": f"import jax\n\n{step}\n"})
+    assert "SPMD105 is a preview rule." in project.run("explain", "step.py:3").out
+
+
 def test_two_files_of_one_name_are_told_apart(project):
     lead = "import jax\n\n\ndef is_lead():\n    return jax.process_index() == 0\n"
     train = (

@@ -175,6 +175,18 @@ class MultiProcess:
         whole = dotted if operation.name is None else f"{dotted}.{operation.name}"
         return self.project.find_module(whole, module) is None and self.project.find_module(dotted, module) is None
 
+    def importers(self, path: Path) -> frozenset[Path]:
+        """The files that import a file, or something in it by name."""
+        return self._importers.get(path, frozenset())
+
+    @cached_property
+    def _importers(self) -> dict[Path, frozenset[Path]]:
+        found: dict[Path, set[Path]] = {}
+        for path in self.project.modules:
+            for other in self._imported(path):
+                found.setdefault(other, set()).add(path)
+        return {path: frozenset(files) for path, files in found.items()}
+
     def _imported(self, path: Path) -> set[Path]:
         return {other for other, _ in self._imports(path)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,15 +29,15 @@ class Writer:
     """Turns an explanation into words.
 
     ``texts`` holds the source of each file; paths are shown relative to ``root``, so that they are unique in the
-    project; ``on_trial`` are findings that only ``--preview`` shows.
+    project; ``on_trial`` are findings that only ``--preview`` shows, each with the reason.
     """
 
     def __init__(
-        self, program: Program, texts: Mapping[Path, str], root: Path, on_trial: Collection[Diagnostic] = ()
+        self, program: Program, texts: Mapping[Path, str], root: Path, on_trial: Mapping[Diagnostic, str] | None = None
     ) -> None:
         self.program = program
         self.root = root
-        self.on_trial = on_trial
+        self.on_trial = on_trial or {}
         self.texts = texts
 
     def text(self, explained: Explanation, findings: Sequence[Diagnostic]) -> str:
@@ -63,6 +63,8 @@ class Writer:
             trial = " (with --preview only)" if finding in self.on_trial else ""
             at = self._spot(finding.place.path, finding.place.start.row)
             yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
+            if finding in self.on_trial:
+                yield f"    {self.on_trial[finding]}"
         if not findings:
             yield f"  none on this line: {self._why_none(explained)}"
 
@@ -218,6 +220,7 @@ class Writer:
                     "name": f.name,
                     "message": f.message,
                     "preview": f in self.on_trial,
+                    "preview_because": self.on_trial.get(f),
                     "filename": str(f.place.path),
                     "row": f.place.start.row,
                     "column": f.place.start.column,

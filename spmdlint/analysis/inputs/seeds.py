@@ -92,11 +92,14 @@ class Seeds:
             self.ev.code(FunctionRef(frame.ref.path, function.index))
             for function in self.ev.project.modules[frame.ref.path].summary.functions
         )
-        return not any(
+        if any(
             load.name == name and (code.function is here or code.scope_of(name) is scope)
             for code in codes
             for _, load in code.of_kind(s.Load)
-        )
+        ):
+            return False
+        importing = self.multi.importers(frame.ref.path) if scope is None else ()
+        return not any(name in self.ev.project.modules[path].words for path in importing)
 
     def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
         """Whether the program broadcasts what it makes with the key that this function returns, instead of its seed."""
@@ -164,8 +167,26 @@ class Seeds:
 
     def _counts(self, frame: Frame, reason: Reason) -> bool:
         """Whether a seed matters: a single-process program may take it from anywhere, but a hash helps nobody."""
-        several = self.multi.surely_written_for(frame.ref.path) and not self.multi.tests_one_process(frame.ref.path)
-        return self.preview or several or reason.kind == "hash"
+        return self.preview or reason.kind == "hash" or self._serves_several(frame.ref)
+
+    def _serves_several(self, ref: FunctionRef) -> bool:
+        """Whether a function stands in a file that is written for several processes, or is called from one."""
+        return any(
+            self.multi.surely_written_for(path) and not self.multi.tests_one_process(path)
+            for path in {each.path for each in self._callers(ref)}
+        )
+
+    def _callers(self, ref: FunctionRef) -> set[FunctionRef]:
+        """A function and all that call it, directly or through others; a module is "called" by those that import it."""
+        found, pending = {ref}, [ref]
+        while pending:
+            last = pending.pop()
+            new = {edge.caller.ref for edge in self.reach.callers.get(last, ())}
+            if self.ev.project.function(last).kind == "module":
+                new |= {FunctionRef(path, last.index) for path in self.multi.importers(last.path)}
+            pending += new - found
+            found |= new
+        return found
 
     def _may_meet(self, path: Path) -> bool:
         """Whether there are other processes at all that could save into a different folder."""
