@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from spmdlint.branch_rule import BranchRule
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import UsageError
@@ -28,6 +29,7 @@ from spmdlint.running import run, run_about
 from spmdlint.timings import Timings
 
 if TYPE_CHECKING:
+    from spmdlint.analysis.divergence.branches import Hazard
     from spmdlint.analysis.explanation import Explanation
     from spmdlint.analysis.program import Program
 
@@ -167,7 +169,14 @@ class _LinkedLater:
         with self._timings.phase("link"):
             from spmdlint.analysis.load import load
 
-            return load(self.survey, self.config)
+            return load(self.survey, self.config, _hazards(self.config))
+
+
+def _hazards(config: Config) -> tuple[Hazard, ...]:
+    """The hazards of divergent branches whose rules run."""
+    rules = load_rules(config.rules)
+    enabled = config.enabled(rules)
+    return tuple(rule.hazard for rule in rules if isinstance(rule, BranchRule) and rule.code in enabled)
 
 
 def _visited(
@@ -289,7 +298,7 @@ class Linked:
         """The same program with other settings."""
         from spmdlint.analysis.load import load
 
-        return load(self.survey, config)
+        return load(self.survey, config, _hazards(config))
 
     def explain(self, path: Path, row: int) -> Explanation:
         """What is known about a line, counted from 1.

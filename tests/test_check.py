@@ -532,3 +532,10 @@ def test_what_a_caller_elsewhere_decides_is_explained_as_it_is_found(project):
     (project.root / "spmdlint.toml").unlink()
     assert project.check().found == [("losses.py", 5, "SPMD101")]
     assert "SPMD101" in project.run("explain", "lib/losses.py:5").out
+
+
+@pytest.mark.parametrize("chosen", [("--select", "SPMD303"), ("--ignore", "SPMD306")])
+def test_a_finding_whose_place_another_rule_takes_is_shown_where_that_rule_does_not_run(project, chosen):
+    project.write({"a.py": project.two_conditions.format(first="", second="")})
+    assert project.check("--preview").found == [("a.py", 22, "SPMD306")]
+    assert project.check("--preview", *chosen).found == [("a.py", 22, "SPMD303")]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from spmdlint.analysis.divergence.branches import HAZARDS, Hazard
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
 from spmdlint.knowledge.load import built_in, extended
@@ -9,8 +12,8 @@ from spmdlint.program.link import link
 from spmdlint.program.survey import Survey
 
 
-def load(survey: Survey, config: Config) -> Program:
-    """Link the files that can matter."""
+def load(survey: Survey, config: Config, hazards: Collection[Hazard] = HAZARDS) -> Program:
+    """Link the files that can matter; divergent branches are looked for if their hazard is among ``hazards``."""
     knowledge = extended(built_in(), config.knowledge, config.origins.get("knowledge", "The knowledge"))
     return Program(
         link(survey.summaries(), (*config.src, config.root), survey.component),
@@ -19,4 +22,5 @@ def load(survey: Survey, config: Config) -> Program:
         jax_version=config.jax_version,
         multi_process=config.multi_process,
         expected_failures=config.expected_failures,
+        hazards=hazards,
     )

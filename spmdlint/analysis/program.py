@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
-from spmdlint.analysis.divergence.branches import Divergence, Divergences
+from spmdlint.analysis.divergence.branches import HAZARDS, Divergence, Divergences, Hazard
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.divergence.turns import Turn, Turns
@@ -96,7 +96,8 @@ class Program:
 
     ``preview``: analyses may also report what is less certain than a default rule requires. ``jax_version`` is the
     version that the program is written for, None for the newest; ``multi_process`` says whether it runs as several
-    processes. ``expected_failures``: whether code that its author expects to fail counts.
+    processes. ``expected_failures``: whether code that its author expects to fail counts. ``hazards``: the hazards of
+    divergent branches that are asked for; a call is told with one of them only, however many branches it depends on.
     """
 
     def __init__(
@@ -108,8 +109,10 @@ class Program:
         jax_version: Version | None = None,
         multi_process: MultiProcessSetting = "auto",
         expected_failures: bool = False,
+        hazards: Collection[Hazard] = HAZARDS,
     ) -> None:
         self.project = project
+        self.hazards = hazards
         self.knowledge = knowledge
         self.preview = preview
         self.jax_version = jax_version
@@ -150,6 +153,7 @@ class Program:
             self._entries,
             RowConditions(self.evaluator, *self._local_rows),
             preview=self.preview,
+            hazards=self.hazards,
         )
 
     def divergent_branches(self) -> tuple[Divergence, ...]:

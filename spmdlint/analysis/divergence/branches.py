@@ -6,11 +6,11 @@ post-dominator). Equal calls in both arms are not a divergence. An arm that alwa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,6 +58,7 @@ often no longer matters.
 MAX_ENTERED = 8
 """The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
+HAZARDS: tuple[Hazard, ...] = get_args(Hazard)
 
 
 class Divergence(Struct, frozen=True):
@@ -85,14 +86,17 @@ class Divergence(Struct, frozen=True):
 
 
 class _Told:
-    """The divergences of one function that are told, each call once."""
+    """The divergences of one function that are told, each call once; only those of the hazards that are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, hazards: Collection[Hazard]) -> None:
+        self._hazards = hazards
         self.found: list[Divergence] = []
         self._by_call: dict[Site, int] = {}
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
+        if other.hazard not in self._hazards:
+            return
         number = self._by_call.get(other.call.site)
         if number is not None:
             told = self.found[number]
@@ -120,8 +124,10 @@ class Divergences:
         rows: RowConditions,
         *,
         preview: bool,
+        hazards: Collection[Hazard],
     ) -> None:
         self.preview = preview
+        self.hazards = hazards
         self.rows = rows
         self.entries = entries
         self.ev = evaluator
@@ -138,7 +144,7 @@ class Divergences:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                told = _Told()
+                told = _Told(self.hazards)
                 frame = self.ev.free_frame(ref)
                 if self._makes_calls(frame):
                     self._in_frame(frame, told)
