@@ -77,13 +77,9 @@ def _telling(report: Report) -> list[ProcessReport]:
     others only wait.
     """
     processes = list(report.processes.values())
-    if report.kind not in (None, "missing") or not any(_killed(one) or one.state == "raised" for one in processes):
+    if report.kind not in (None, "missing") or not any(one.killed or one.state == "raised" for one in processes):
         return processes
     return [one for one in processes if one.state == "raised"]
-
-
-def _killed(process: ProcessReport) -> bool:
-    return process.state == "died" and (process.detail or "").startswith("killed")
 
 
 def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:

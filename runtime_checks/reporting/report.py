@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -105,6 +105,11 @@ class ProcessReport:
     detail: str | None = None
     recent: list[Place] = field(default_factory=list)
 
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended it."""
+        return self.state == "died" and (self.detail or "").startswith("killed")
+
     def told(self) -> State:
         """The state and the place, for sentences."""
         where: State = {"index": self.index, "function": self.function, "filename": self.filename, "line": self.line}
@@ -172,9 +177,16 @@ def diverged(
         message=message,
         index=index,
         group=sorted(processes),
-        explained_by=list(EXPLAINED_BY[kind]),
+        explained_by=[] if _ended_by_a_signal(kind, processes.values()) else list(EXPLAINED_BY[kind]),
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
+    )
+
+
+def _ended_by_a_signal(kind: Kind, processes: Collection[ProcessReport]) -> bool:
+    """Whether the cause is a signal that ended a process, which no line of the program explains."""
+    return (
+        kind == "missing" and any(one.killed for one in processes) and all(one.state != "raised" for one in processes)
     )
 
 
@@ -194,10 +206,10 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
     for finding in report.findings:
         lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
+    ways_out = [f"  What to do: {report.advice}"] if report.advice else []
     if explained_by:
-        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
-    if report.advice:
-        lines.append(f"  What to do: {report.advice}")
+        ways_out.insert(0, f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE).")
+    lines += ["", *ways_out] if ways_out else []
     lines += [f"  Note: {note}" for note in report.notes]
     return plain("\n".join(lines), MAX_TEXT) + "\n"
 

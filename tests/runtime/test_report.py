@@ -196,6 +196,7 @@ def test_a_signal_has_no_findings_and_an_exception_those_on_its_stack(tmp_path: 
     waiting = ProcessReport("waiting", 3, "step", str(script), 9)
     killed = diverged("missing", "words", 3, {0: waiting, 1: ProcessReport("died", 2, detail="killed by SIGKILL")})
     assert join_to(killed, script, findings) == []
+    assert "may explain it" not in as_text(killed)
     raised = diverged("missing", "w", 3, {0: waiting, 1: ProcessReport("raised", 2, "main", str(script), 4)})
     assert join_to(raised, script, findings) == []
     raised.processes["1"].callers = [f"{script}:5"]
