@@ -508,6 +508,14 @@ def test_a_folder_that_is_a_namespace_package_is_found_by_its_own_name(project, 
     assert "SPMD301" in project.run("explain", f"acme/{file}:7").out
 
 
+@pytest.mark.parametrize("asked", ["acme", "acme/run", "."])
+def test_a_part_of_a_namespace_package_is_found_by_its_whole_name(project, asked):
+    train = SAVES.format(imported="from acme.run.hosts import is_main", asked="is_main")
+    project.write({"acme/run/hosts.py": LEAD, "acme/run/train.py": train})
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check(asked).found == [("train.py", 7, "SPMD301")]
+
+
 def test_a_package_in_a_folder_of_its_name_comes_first(project):
     imported, asked = IMPORTS["a name"]
     project.write(

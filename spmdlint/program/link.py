@@ -141,14 +141,14 @@ class Project(Struct, dict=True):
     def _bases(self, top: str, importer: Module) -> Iterator[Path]:
         """The folders in which a name that begins with ``top`` may be found, the first that has it first.
 
-        A root with the name ``top`` and nothing of that name in it is a namespace package itself: nothing in the folder
-        says so, but the names of its own modules begin with it.
+        If no root has anything of this name, but the last one or a folder above it is called so, that folder is a
+        namespace package: nothing in it says so, but the names of its own modules begin with it.
         """
         bases = (importer.folder, *self.roots)
         yield from bases
         root = self.roots[-1] if self.roots else None
-        if root is not None and root.name == top and not any(self._has(base, top) for base in bases):
-            yield root.parent
+        if root is not None and not any(self._has(base, top) for base in bases):
+            yield from (folder.parent for folder in (root, *root.parents) if folder.name == top)
 
     def _has(self, base: Path, name: str) -> bool:
         """Whether a folder has a module or a package of the project with this name."""
