@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
+    ClassValue,
     Constant,
     External,
     Frame,
@@ -240,6 +241,7 @@ class Effects:
     def of_callee(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
         """The parallel calls that a call makes if it runs this callee, which is one of several possible ones."""
         site = Site(frame.ref, number)
+        callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
         if isinstance(callee, External):
             if computes_everywhere(self.ev, frame, operation, callee.name):
                 yield ParallelCall(callee.name.rsplit(".", 1)[-1], "weak", callee.name, (site,))

@@ -235,6 +235,7 @@ class Visitor:
         return self._spans(by_arguments(self.ev, frame, call))
 
     def _spans(self, callee: Value | None) -> bool:
+        callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
         return isinstance(callee, (External, Applied)) and self._is_spanning(callee.name)
 
     def _is_spanning(self, name: str) -> bool:

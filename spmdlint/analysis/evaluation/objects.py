@@ -218,7 +218,9 @@ class Objects:
 
     def _attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
         if isinstance(base, SuperValue):
-            return self.in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
+            inherited = self.in_lineage(self.lineage(base.cls)[1:], name, base.receiver)
+            owner = base.receiver if isinstance(base.receiver, Instance) else None
+            return inherited or self._of_library(base.cls, name, owner)
         receiver = base if isinstance(base, Instance) else None
         cls = base.cls if isinstance(base, Instance) else base
         if receiver is not None and self.is_enum(cls):
@@ -259,20 +261,27 @@ class Objects:
         return None
 
     def called(self, value: Value) -> Value:
-        """The value that runs when a value is called: for an object its ``__call__``, if that is certain."""
+        """The value that runs when a value is called: for an object its ``__call__``, if that is certain.
+
+        For a class it is the constructor that it inherits from a library, if there is one.
+        """
+        if isinstance(value, ClassValue):
+            constructor = certain(self.attribute(Instance(value, Arguments()), "__init__"))
+            return constructor if isinstance(constructor, External) else value
         if not isinstance(value, Instance):
             return value
         method = certain(self.attribute(value, "__call__"))
         return value if method is None else method
 
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
-        """A method inherited from a library, if it forwards to one of the object's own methods or copies the object."""
+        """A method inherited from a library that runs one of the object, copies the object, or is known."""
         if receiver is None:
             return ANYTHING
         for base in self.library_bases(cls):
-            known = self.ev.knowledge.get(f"{base}.{name}")
-            if known is not None and known.kind in ("forward", "copy"):
-                return one(Member(receiver, known.name))
+            known = self.ev.knowledge.get(base if name == "__init__" else f"{base}.{name}")
+            if known is not None:
+                copies = known.kind in ("forward", "copy")
+                return one(Member(receiver, known.name) if copies else External(known.name))
         return one(Member(receiver, name)) if name in standard.COPIES and self.field_names(cls) else ANYTHING
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
