@@ -27,9 +27,10 @@ from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
+from spmdlint.analysis.divergence.worlds import Worlds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import Frame, Site, certain
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.caught import catches_end
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
@@ -139,6 +140,7 @@ class Divergences:
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)
+        self.worlds = Worlds(evaluator, lambda frame, number: self._varies(frame, number))
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""
@@ -212,12 +214,76 @@ class Divergences:
                 divergence = self._at_branch(frame, number, *arms)
             else:
                 continue
-            if isinstance(divergence, Divergence):
+            if isinstance(divergence, Divergence) and not self._is_even(frame, divergence):
                 size = len(self.ev.flow(ref).reachable(number, without=self.ev.flow(ref).joins_at(number)))
                 found.append((size, divergence))
         # The innermost guard of a call is the one to fix; the outer ones add nothing new.
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
             told.add(divergence)
+        if not told.found:
+            missed = self._in_worlds(frame)
+            if missed is not None:
+                told.add(missed)
+
+    def _varies(self, frame: Frame, number: int) -> bool:
+        """Whether a value, or how many elements it has, differs between processes for a known reason."""
+        return self.facets.content.of(frame, number) is not None or self.facets.length.of(frame, number) is not None
+
+    def _is_even(self, frame: Frame, found: Divergence) -> bool:
+        """Whether all processes make a call equally often after all: what is shared out divides, or is made to.
+
+        That is asked if all that makes them differ is in the function.
+        """
+        chain = found.reason.chain()
+        inside = chain[0].kind in ("identity", "group") and all(step.site.ref == frame.ref for step in chain)
+        return inside and not found.handler and self.worlds.alike(frame, found.call.site.number)
+
+    def _in_worlds(self, frame: Frame) -> Divergence | None:
+        """The first call that the processes of a small job do not make equally often."""
+        asked = self.worlds.process_index(frame)
+        reason = self.facets.content.of(frame, asked) if asked is not None else None
+        if reason is None:
+            return None
+        calls = self._surely_parallel(frame, self._global(frame, self.effects.of_function(frame)), reason)
+        by_number = {call.site.number: call for call in reversed(calls)}
+        same = {n: tuple(c.same for c in calls if c.site.number == n) for n in by_number}
+        world = self.worlds.different(frame, same) if same and all(self._is_counted(frame, c) for c in calls) else None
+        branch = self._decides(frame, world.call) if world is not None else None
+        if world is None or branch is None:
+            return None
+        test, loop = branch
+        if not loop and not world.lengths:
+            return None  # a plain question for the process, which is answered above
+        why = Reason(Site(frame.ref, test), world.told(), "data", reason)
+        return Divergence(Site(frame.ref, test), why, by_number[world.call], (), early_exit=False, loop=loop)
+
+    def _is_counted(self, frame: Frame, call: ParallelCall) -> bool:
+        """Whether a call is made once whenever its line runs: it is not one of several, and not in a loop elsewhere."""
+        operation = frame.code.operations[call.site.number]
+        called = isinstance(operation, s.Call) and certain(self.ev.value(frame, operation.function)) is not None
+        return called and not any(
+            self.ev.function(self.ev.free_frame(site.ref)).block_of[site.number] in body
+            for site in call.path[1:]
+            for body in self.ev.flow(site.ref).loops.values()
+        )
+
+    def _decides(self, frame: Frame, call: int) -> tuple[int, bool] | None:
+        """The innermost loop or branch that decides how often a call is made, and whether it is a loop."""
+        function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
+        place = function.block_of[call]
+        around = sorted((len(body), header) for header, body in flow.loops.items() if place in body)
+        for header in (header for _, header in around):
+            test = function.blocks[header].test
+            if test is not None:
+                asked = function.operations[test]
+                return (asked.iterable if isinstance(asked, s.Next) else test), True
+        for number in reversed(range(len(function.blocks))):
+            test, arms = function.blocks[number].test, _arms(function.blocks[number])
+            if test is not None and arms is not None:
+                reaches = [place in flow.reachable(arm, without=number) for arm in arms]
+                if sorted(reaches) == [False, True]:
+                    return test, False
+        return None
 
     def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | str:
         """The divergence at a branch, or why there is none."""
