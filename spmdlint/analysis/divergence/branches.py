@@ -192,6 +192,8 @@ class Divergences:
         if block.test is not None and expects_failure(self.ev, frame, block.test):
             return "the code around it expects a failure"
         found = self._at_branch(frame, number, *arms)
+        if isinstance(found, Divergence) and self._is_even(frame, found):
+            return "all processes make the call equally often, in every small job in which the function was run"
         return found if isinstance(found, str) else None
 
     def _in_frame(self, frame: Frame, told: _Told) -> None:
@@ -232,10 +234,10 @@ class Divergences:
     def _is_even(self, frame: Frame, found: Divergence) -> bool:
         """Whether all processes make a call equally often after all: what is shared out divides, or is made to.
 
-        That is asked if all that makes them differ is in the function.
+        That is asked if the function itself asks which process it is.
         """
-        chain = found.reason.chain()
-        inside = chain[0].kind in ("identity", "group") and all(step.site.ref == frame.ref for step in chain)
+        source = found.reason.chain()[0]
+        inside = source.kind in ("identity", "group") and source.site.ref == frame.ref
         return inside and not found.handler and self.worlds.alike(frame, found.call.site.number)
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:

@@ -26,8 +26,9 @@ from spmdlint.program.link import FunctionRef
 
 COUNTS = (2, 3)
 """The numbers of processes that are tried."""
-LENGTHS = (5, 1, 2, 3, 7, 0, 40)
-NUMBERS = (2, 1, 3, 0, 40)
+LENGTHS = (5, 1, 2, 3, 7, 0, 60)
+NUMBERS = (2, 1, 3, 0, 12)
+"""No number is so large that each process's part of the longest list is cut by its end."""
 MAX_UNKNOWN = 3
 """The most unknowns that may decide something; their values are tried in all combinations."""
 MAX_CONSTANT = 2_000
@@ -176,7 +177,9 @@ class _Search:
     def _values(self, key: _Key) -> tuple[int, ...]:
         if key[0] == "truth":
             return (1, 0)
-        return (*LENGTHS, *self._more) if key[0] == "length" else (*NUMBERS, *self._more)
+        if key[0] == "length":
+            return (*LENGTHS, *self._more)
+        return (*NUMBERS, *(number for number in self._more if number <= max(NUMBERS)))
 
     def _outcome(self, count: int, chosen: tuple[int, ...]) -> _Outcome | None:
         """The calls of each process; None if the world says nothing."""
@@ -208,7 +211,8 @@ class _Search:
                 here = [
                     (chosen, made)
                     for (number, chosen), made in self.outcomes.items()
-                    if number == count and made is not None and (not chosen or chosen[place] == value)
+                    if number == count and made is not None and self._is_likely(count, chosen)
+                    if not chosen or chosen[place] == value
                 ]
                 calls = [_first_uneven(made, same) for _, made in here]
                 if here and None not in calls and calls[0] is not None:
@@ -216,6 +220,11 @@ class _Search:
                     lengths = [n for key, n in zip(self.keys, chosen, strict=True) if key[0] == "length"]
                     return World(calls[0], count, tuple(lengths), tuple(_counts(made, calls[0])))
         return None
+
+    def _is_likely(self, count: int, chosen: tuple[int, ...]) -> bool:
+        """Whether there is at least one element for each process, wherever there are elements."""
+        lengths = (value for key, value in zip(self.keys, chosen, strict=True) if key[0] == "length")
+        return all(length >= count for length in lengths)
 
     def _fixed(self) -> Iterator[tuple[int, int]]:
         """Each value of each unknown, by the unknown's place; one pair if there is no unknown."""
@@ -621,6 +630,8 @@ class _Process:
                 return list(rows)
             case "pop", [] if isinstance(rows, list):
                 return rows.pop()
+            case "popleft", [] if isinstance(rows, list):
+                return rows.pop(0)
             case "tolist", []:
                 return rows
         return _refuse()
@@ -653,11 +664,17 @@ class _Process:
             return row
         if not isinstance(function, (_Closure, FunctionValue)):
             return _Unknown(("applied",), loose=True)
+        return self._run_closure(function, [row])
+
+    def _run_closure(self, function: Any, given: list[Any]) -> Any:
+        if not isinstance(function, (_Closure, FunctionValue)):
+            return _refuse()
         of = self.ev.project.function(function.ref)
-        if of.generator or len(of.formals) != 1:
+        if of.generator or of.asynchronous or len(of.formals) != len(given):
             return _refuse()
         outer = function.outer if isinstance(function, _Closure) else None
-        return self._run(_Activation(self.ev.free_frame(function.ref), outer, 1), {of.formals[0].name: row})
+        named = {formal.name: value for formal, value in zip(of.formals, given, strict=True)}
+        return self._run(_Activation(self.ev.free_frame(function.ref), outer, MAX_DEPTH), named)
 
     def _numbers(self, arguments: Sequence[Any]) -> list[Any]:
         if len(arguments) == 1:
@@ -686,8 +703,25 @@ class _Process:
         whole: int = math.floor(self._number(value))
         return whole
 
-    def _iter(self, rows: Any) -> Iterator[Any]:
-        return self._iterator(rows)
+    def _iter(self, rows: Any, *end: Any) -> Iterator[Any]:
+        if not end:
+            return self._iterator(rows)
+        return iter(lambda: self._run_closure(rows, []), self._end(end[0]))
+
+    def _next_of(self, rows: Any) -> Any:
+        return next(rows) if isinstance(rows, Iterator) else _refuse()
+
+    def _reversed(self, rows: Any) -> list[Any]:
+        return list(self._sequence(rows))[::-1]
+
+    def _repeat(self, value: Any, *times: Any) -> Iterator[Any]:
+        return itertools.repeat(value, *(self._end(number) for number in times))
+
+    def _chain(self, *rows: Any) -> Iterator[Any]:
+        return itertools.chain(*[self._iterator(each) for each in rows])
+
+    def _takewhile(self, keeps: Any, rows: Any) -> Iterator[Any]:
+        return itertools.takewhile(lambda row: self._truth(self._applied(keeps, row)), self._iterator(rows))
 
     def _islice(self, rows: Any, *ends: Any) -> Iterator[Any]:
         return itertools.islice(self._iterator(rows), *(self._end(end) for end in ends))
@@ -717,7 +751,7 @@ def _void() -> Any:
 
 _ALIKE = (_Unknown, str, type(None), External, FunctionValue)
 """What a call can be given without its result being loose: a number may be the process's own."""
-_OF_LISTS = frozenset("append extend copy pop tolist shape".split())
+_OF_LISTS = frozenset("append extend copy pop popleft tolist shape".split())
 _EQUAL = frozenset(("is", "is not", "==", "!="))
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -759,6 +793,12 @@ _LIBRARY: Mapping[str, Callable[..., Any]] = {
     "builtins.round": _Process._int,
     "builtins.iter": _Process._iter,
     "builtins.slice": _Process._slice,
+    "builtins.next": _Process._next_of,
+    "builtins.reversed": _Process._reversed,
+    "collections.deque": _Process._listed,
+    "itertools.chain": _Process._chain,
+    "itertools.repeat": _Process._repeat,
+    "itertools.takewhile": _Process._takewhile,
     "builtins.print": _Process._none,
     "itertools.islice": _Process._islice,
     "math.ceil": _Process._ceil,
