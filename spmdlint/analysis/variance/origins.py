@@ -42,6 +42,7 @@ from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.analysis.variance.reason import Reason as Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
@@ -151,12 +152,8 @@ class Origins:
             return self.of(entered, number)
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
-        """The first reason found for any of several values of one function."""
-        for number in numbers:
-            found = self.of(frame, number)
-            if found is not None:
-                return found
-        return None
+        """The surest reason for any of several values of one function."""
+        return surest(self.of(frame, number) for number in numbers)
 
     def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
         """A reason with one more step in front."""

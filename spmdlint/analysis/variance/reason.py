@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.values import Site
 
 _PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
+
+
+_PRECEDENCE = ("identity", "group", "data", "ragged", "named", "entropy", "clock", "host")
+"""The kinds of sources, the surest first; all others come after them."""
+
+
+def surest(reasons: Iterable[Reason | None]) -> Reason | None:
+    """Of several reasons for one property the one that is most certain, in whatever order the program names them."""
+    best: Reason | None = None
+    for reason in reasons:
+        if reason is not None and (best is None or _rank(reason) < _rank(best)):
+            best = reason
+            if _rank(best) == 0:
+                break
+    return best
+
+
+def _rank(reason: Reason) -> int:
+    return _PRECEDENCE.index(reason.kind) if reason.kind in _PRECEDENCE else len(_PRECEDENCE)
 
 
 class Reason(Struct, frozen=True):

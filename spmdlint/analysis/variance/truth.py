@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.sourcecall import source_function
 from spmdlint.program import summary as s
 
@@ -34,9 +35,7 @@ def of_truth(
     if isinstance(operation, s.Unary) and operation.operator == "not":
         return of_truth(content, frame, operation.operand, depth, asked)
     if isinstance(operation, s.BoolOp):
-        return next(
-            (r for n in operation.operands if (r := of_truth(content, frame, n, depth, asked)) is not None), None
-        )
+        return surest(of_truth(content, frame, n, depth, asked) for n in operation.operands)
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
@@ -48,7 +47,7 @@ def of_truth(
         return of_truth(content, frame, operation.value, depth, asked)
     if isinstance(operation, s.IfExp):
         arms = (operation.test, operation.body, operation.orelse)
-        return next((r for n in arms if (r := of_truth(content, frame, n, depth, asked)) is not None), None)
+        return surest(of_truth(content, frame, n, depth, asked) for n in arms)
     if isinstance(operation, s.Call) and (_is_iterable(ev, frame, test, depth) or _is_filled(ev, frame, test, depth)):
         return None  # always true, whatever it gives; how much was put into a list is a separate question
     if isinstance(operation, s.Item):
