@@ -28,6 +28,7 @@ from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.divergence.worlds import Worlds
+from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Frame, Site, certain
@@ -423,15 +424,43 @@ class Divergences:
         return any(flow.leaves(branch, header) for header in flow.loops)
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
-        """Whether all processes make the same calls in the whole function, whichever arm they take at one condition."""
+        """Whether the processes that come to a condition make the same calls in the whole function, either way.
+
+        In a loop, that is in one iteration. What happens where the condition is not asked is another matter.
+        """
         key = self.conditions.key(frame, test)
         flow = self.ev.flow(frame.ref)
         if key is None or self._leaves_a_loop(frame, branch) or flow.loops.get(branch):
             return False
         if branch not in flow.order(ENTRY, caught=True):
             return False  # in a handler, which only exceptions reach
-        closed = [self.conditions.closed(frame, {**known, key[0]: answer}) for answer in (True, False)]
-        return same_calls(*(self._calls(frame, ENTRY, None, None, each) for each in closed))
+        arms = _arms(self.ev.function(frame).blocks[branch])
+        if arms is None:
+            return False
+        header = self._innermost_loop(flow, branch)
+        sides: list[tuple[ParallelCall, ...]] = []
+        for answer in (True, False):
+            closed = self.conditions.closed(frame, {**known, key[0]: answer})
+            before = self._before(frame, branch, header, closed)
+            taken = [arm for arm in arms if (branch, arm) not in closed]
+            sides.append((*before, *(c for arm in taken for c in self._calls(frame, arm, header, None, closed))))
+        return same_calls(*sides)
+
+    @staticmethod
+    def _innermost_loop(flow: Flow, block: int) -> int | None:
+        """The header of the innermost loop around a block."""
+        around = ((len(body), header) for header, body in flow.loops.items() if block in body)
+        return min(around, default=(0, None))[1]
+
+    def _before(self, frame: Frame, branch: int, header: int | None, closed: Closed) -> tuple[ParallelCall, ...]:
+        """The calls on the ways to a branch, from the start of the function or of the iteration."""
+        flow, live = self.ev.flow(frame.ref), self.ev.live_blocks(frame)
+        order = flow.order(ENTRY, branch, closed, caught=True)
+        inside = flow.loops.get(header, frozenset()) if header is not None else frozenset()
+        on_the_way = [
+            b for b in order if b in live and branch in flow.reachable(b, without=header if b in inside else None)
+        ]
+        return self._global(frame, self.effects.of_blocks(frame, on_the_way))
 
     def _surely_parallel(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
