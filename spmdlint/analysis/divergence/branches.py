@@ -298,8 +298,9 @@ class Divergences:
         failing = failed.index(True) if any(failed) else None  # calls in that arm are in `finally`
         until = join if failing is None else None
         again = None if self._leaves_a_loop(frame, number) else number
-        first = self._calls(frame, yes, until, again)
-        second = self._calls(frame, no, until, again)
+        given = frozenset() if any(failed) else self._parting(frame, number, until, again)
+        first = self._calls(frame, yes, until, again, given)
+        second = self._calls(frame, no, until, again, given)
         if same_calls(first, second) or all(failed):
             both = "both branches make the same parallel calls (their arguments are not compared)"
             same = both if first else "neither branch makes a parallel call"
@@ -315,7 +316,7 @@ class Divergences:
                 return _FAILS
             failing = None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
-        ways = self._ways(frame, number, test)
+        ways = self._ways(frame, number, test, given)
         if ways is None:
             return "no two processes take different branches here: another condition decides it, or compensates for it"
         if any(ways):
@@ -344,6 +345,31 @@ class Divergences:
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
         return "the calls after it span processes only if their arguments do, which is not known"
 
+    def _parting(self, frame: Frame, branch: int, until: int | None, again: int | None) -> Closed:
+        """What a uniform condition inside one arm closes, if only then the arms make different calls; else nothing.
+
+        So it is for the process that returns early only ``if debug``: the others do not ask.
+        """
+        flow, function, live = self.ev.flow(frame.ref), self.ev.function(frame), self.ev.live_blocks(frame)
+        arms, asked = _arms(function.blocks[branch]), function.blocks[branch].test
+        if arms is None or asked is None or not same_calls(*(self._calls(frame, arm, until, again) for arm in arms)):
+            return frozenset()
+        if self.facets.content.of(frame, asked) is None:
+            return frozenset()
+        one, other = (set(flow.order(arm, until, caught=True)) for arm in arms)
+        for block in sorted((one ^ other) & live):
+            test, ways = function.blocks[block].test, _arms(function.blocks[block])
+            if test is None or ways is None or self._leaves_a_loop(frame, block):
+                continue
+            if self.facets.content.of(frame, test) is not None:
+                continue
+            for answer, way in zip((True, False), ways, strict=True):
+                if not fails(self.ev, frame, way, block):
+                    closed = self.conditions.closed(frame, self.conditions.facts(frame, test, answer))
+                    if closed and not same_calls(*(self._calls(frame, arm, until, again, closed) for arm in arms)):
+                        return closed
+        return frozenset()
+
     def _why(
         self, frame: Frame, number: int, test: int, arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
     ) -> Reason | str:
@@ -369,18 +395,21 @@ class Divergences:
             return found
         return surely_first(self.terms.between(frame, arm, EXIT, way), made)
 
-    def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
-        """The edges closed if a condition holds, and if not; None if no two processes take different arms."""
+    def _ways(self, frame: Frame, number: int, test: int, given: Closed) -> list[Closed] | None:
+        """The edges closed if a condition holds, and if not; None if no two processes take different arms.
+
+        ``given`` are edges that are closed anyway.
+        """
         known = self.conditions.assumed(frame, number)
         if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
             return None  # no process gets here, or all that do take the same arm
         content = self.facets.content
         heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
         known.update(others)
-        if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
+        if self.conditions.one_process(known) or self._complementary(frame, number, heart, known, given):
             return None
         facts = (self.conditions.facts(frame, test, answer) for answer in (True, False))
-        return [self.conditions.closed(frame, {**known, **fact}, first=True) for fact in facts]
+        return [self.conditions.closed(frame, {**known, **fact}, first=True) | given for fact in facts]
 
     def _at_choice(self, frame: Frame, chosen: ChosenCall) -> Divergence | None:
         """A call of a function that a varying condition chose."""
@@ -423,7 +452,7 @@ class Divergences:
         flow = self.ev.flow(frame.ref)
         return any(flow.leaves(branch, header) for header in flow.loops)
 
-    def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
+    def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions, given: Closed) -> bool:
         """Whether the processes that come to a condition make the same calls in the whole function, either way.
 
         In a loop, that is in one iteration. What happens where the condition is not asked is another matter.
@@ -440,7 +469,7 @@ class Divergences:
         header = self._innermost_loop(flow, branch)
         sides: list[tuple[ParallelCall, ...]] = []
         for answer in (True, False):
-            closed = self.conditions.closed(frame, {**known, key[0]: answer})
+            closed = self.conditions.closed(frame, {**known, key[0]: answer}) | given
             before = self._before(frame, branch, header, closed)
             taken = [arm for arm in arms if (branch, arm) not in closed]
             sides.append((*before, *(c for arm in taken for c in self._calls(frame, arm, header, None, closed))))

@@ -23,6 +23,8 @@ Closed: TypeAlias = frozenset[tuple[int, int]]
 """Edges that are not taken, as pairs of blocks."""
 
 _DEPTH = 12
+_ASKED = "asked"
+"""The mark of a condition that is known by its place only."""
 # The normal form of a comparison: its operator, whether the sides are swapped, whether it is negated.
 _NORMAL = {
     "==": ("==", False, False),
@@ -63,14 +65,17 @@ class Conditions:
         self.ev = evaluator
 
     def key(self, frame: Frame, test: int) -> tuple[Key, bool] | None:
-        """A condition in normal form, and whether it holds when the normal form does; None if unknown."""
+        """A condition in normal form, and whether it holds when the normal form does; None for a join of several.
+
+        What cannot be compared with another condition is the same as itself.
+        """
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
             inner = self.key(frame, operation.operand)
             return (inner[0], not inner[1]) if inner is not None else None
-        found = self._value(frame, test, _DEPTH)
-        if found is None:
+        if isinstance(operation, s.BoolOp):
             return None
+        found = self._value(frame, test, _DEPTH) or (_ASKED, frame.ref, test)
         if found[0] == "not":
             return found[1], False  # type: ignore[return-value]
         if found == _NUMBER:
@@ -273,7 +278,7 @@ class Conditions:
         if isinstance(operation, s.BoolOp):
             return any(self._changes(frame, operand) for operand in operation.operands)
         key = self.key(frame, test)
-        return key is not None and _mentions(key[0], "stores")
+        return key is not None and (_mentions(key[0], "stores") or _mentions(key[0], _ASKED))
 
     def holds(self, frame: Frame, test: int, assumptions: Assumptions, *, first: bool = False) -> bool | None:
         """Whether a condition holds under these assumptions; None if they do not decide it.
