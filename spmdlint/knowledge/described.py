@@ -126,6 +126,7 @@ KEYS: Mapping[str, str] = {
     "batches": "the parameter that is the number of rows in a batch, of which the last one may be short",
     "sampler": "the parameter that is an object which selects the records, perhaps endlessly",
     "rounds": "the parameter that says how often the data is repeated; without it, endlessly",
+    "order_seed": "the parameter that is the seed of the order in which it returns something",
     "deal_seed": "the parameter that is the seed of a shuffle of all records, of which it then returns one part",
     "dealt": "the parameter that says which part; without it, the records are not split",
     "parts": "it returns all parts of some data, or what describes them, which may differ in size",

@@ -101,6 +101,7 @@ class Known(Struct, frozen=True):
     seed: str | None = None
     label: str | None = None
     deal_seed: str | None = None
+    order_seed: str | None = None
     dealt: str | None = None
     fills: str | None = None
     rooted: str | None = None
@@ -124,6 +125,7 @@ _TABLES = ("aliases", "functions", "methods")
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
+    "order_seed",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

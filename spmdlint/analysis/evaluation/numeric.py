@@ -126,7 +126,10 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
     operation = evaluator.function(frame).operations[value]
     if isinstance(operation, s.FString):
         return True
-    if isinstance(operation, (s.Load, s.Attribute)) and operation.name.lower().rsplit("_", 1)[-1] in _NAMES:
+    if (
+        isinstance(operation, (s.Load, s.Attribute))
+        and operation.name.partition("#")[0].lower().rsplit("_", 1)[-1] in _NAMES
+    ):
         return True
     if isinstance(operation, s.Attribute) and operation.name in _NAMES:
         return True

@@ -60,7 +60,7 @@ _CARRIERS = frozenset(
     f"builtins.{name}"
     for name in (
         "int int.from_bytes bool str float abs min max any all divmod round sum repr range slice list tuple sorted "
-        "next iter"
+        "next iter hash"
     ).split()
 )
 STAMP = "stamp"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.standard import CONVERTERS
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
@@ -49,11 +50,11 @@ class ShuffledOrder(Property):
                     return origins.any_of(frame, arguments)
                 if callee.name in CONVERTERS:
                     return origins.any_of(frame, arguments[:1])
-                if callee.name == "jax.random.permutation":
-                    return self._step(origins, frame, number, self.content.any_of(frame, arguments[:1]))
-                if callee.name == "tensorflow.random.shuffle":
-                    mixed = self._of_seed(origins, frame, number, operation)
-                    return mixed or origins.any_of(frame, arguments[:1])
+                known = origins.ev.knowledge.get(callee.name)
+                if known is not None and known.order_seed is not None:
+                    seed = passed(operation, known.order_seed, known.positional)
+                    found = self.content.of(frame, seed) if seed is not None else None
+                    return self._step(origins, frame, number, found) or origins.any_of(frame, arguments)
                 if callee.name.rpartition(".")[2] in DATASET_MAKERS:
                     return origins.any_of(frame, arguments[:1])
                 if callee.name in ("numpy.random.permutation", "random.sample"):
