@@ -81,8 +81,8 @@ def split_cell(path: Path) -> tuple[str, int | None]:
     return (str(path), None) if found is None else (found["path"], int(found["number"]))
 
 
-def summary(report: Report) -> str:
-    """The last lines of the text formats."""
+def summary(report: Report, *, by_causes: bool = False) -> str:
+    """The last lines of the text formats; one that shows findings of one cause together counts the causes as well."""
     count = len(report.diagnostics)
     known = f"{report.known} more in the baseline" if report.known else ""
     if report.nothing and not count:
@@ -93,7 +93,7 @@ def summary(report: Report) -> str:
         return f"All checks passed!{f' ({known}.)' if known else ''}"
     total = count + report.fixed
     counts = f" ({report.fixed} fixed, {count} remaining)" if report.fixed else ""
-    causes = len(by_cause(report.diagnostics))
+    causes = len(by_cause(report.diagnostics)) if by_causes else count
     with_causes = f" with {'one cause' if causes == 1 else f'{causes} causes'}" if causes < count else ""
     problems = f"{total} problem{'' if total == 1 else 's'}"
     found = f"Found {problems}{counts}{with_causes}{f', and {known}' if known else ''}"
