@@ -112,6 +112,47 @@ def test_what_is_none_of_our_business_is_never_unused(project, comment):
     assert project.check().found == []
 
 
+CONTINUED = {
+    "as the guide has it": ("only host 0 runs this tool,", ["and it exits right after."], []),
+    "after an article": ("only host 0 runs the", ["tool."], []),
+    "until the sentence ends": ("it is a tool,", ["which only host 0", "runs at night.", "and this is about x"], [2]),
+    "until the comment ends": ("it is a tool,", ["which only host 0", "runs at night"], []),
+    "a new sentence": ("only host 0 runs this tool.", ["and this is about x"], [0]),
+    "a sentence of its own": ("only host 0 runs this tool", ["Save x."], [0]),
+    "perhaps a comment of its own": ("only host 0 runs this tool", ["save x"], [0]),
+    "no reason": ("", ["and this is about x"], [0]),
+    "a comment for a tool": ("only host 0 runs this,", ["type: ignore"], [0]),
+    "another comment of a tool": ("only host 0 runs this,", ["noqa"], [0]),
+    "a label": ("only host 0 runs this,", ["todo: x"], [0]),
+    "another comment for the linter": ("only host 0 runs this,", ["spmdlint: uniform"], [0]),
+}
+
+
+@pytest.mark.parametrize("case", CONTINUED)
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_the_fix_removes_the_reason_as_far_as_it_certainly_goes(project, case, indent):
+    reason, below, left = CONTINUED[case]
+    head = "if True:\n" if indent else ""
+    comments = [f"{indent}# spmdlint: ignore[SPMD101] {reason}\n", *(f"{indent}# {line}\n" for line in below)]
+    project.write({"a.py": f"{head}{''.join(comments)}{indent}x = time.time()\n"})
+    assert project.check("--fix", "--select", "SPMD101,SPMD900", "--fix-only").status == 0
+    kept = "".join(comments[1 + line] for line in left)
+    assert (project.root / "a.py").read_text() == f"{head}{kept}{indent}x = time.time()\n"
+
+
+@pytest.mark.parametrize("below", ["  # and this is about y", "\n# and this is about y", "y = 1  # and so on"])
+def test_the_fix_leaves_what_is_not_a_comment_directly_below(project, below):
+    project.write({"a.py": f"# spmdlint: ignore[SPMD101] a tool,\n{below}\nx = 1\n"})
+    assert project.check("--fix").found == []
+    assert (project.root / "a.py").read_text() == f"{below}\nx = 1\n"
+
+
+def test_a_comment_below_the_end_of_a_line_is_not_its_reason(project):
+    project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD101] a tool,\n# and this is about y\ny = 1\n"})
+    assert project.check("--fix").found == []
+    assert (project.root / "a.py").read_text() == "x = 1\n# and this is about y\ny = 1\n"
+
+
 def test_a_rule_that_did_not_run_leaves_its_suppressions_alone(project):
     project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD101]\n"})
     assert project.check("--select", "SPMD900,SPMD301").found == []

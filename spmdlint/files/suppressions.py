@@ -184,7 +184,7 @@ def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]
             start, end = at + word.start(), at + word.end()
             place = _place(path, comment, start, end)
             whole = (at + words[0].start(), at + words[-1].end())
-            cut = removal(comment, _row(comment, rows.all), (start, end), whole, found.span())
+            cut = removal(comment, rows.all, (start, end), whole, found.span())
             yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
         if not words:
             yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
@@ -217,7 +217,7 @@ def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) 
                 place = _place(path, comment, *word.span())
                 whole = (words[0].start(), words[-1].end())
                 part = (found.start(), whole[1])
-                cut = removal(comment, _row(comment, rows.all), word.span(), whole, part)
+                cut = removal(comment, rows.all, word.span(), whole, part)
                 yield Suppression(place, comment.row, False, text, code, removal=cut)
 
 
@@ -227,11 +227,6 @@ def _words(text: str, at: int) -> Iterator[re.Match[str]]:
     while word := (_CODE.match(text, at) or _NAME.match(text, at)):
         yield word
         at = _skip(text, word.end())
-
-
-def _row(comment: Comment, rows: Sequence[str]) -> str:
-    """The row of source that contains a comment."""
-    return rows[comment.row - 1] if comment.row <= len(rows) else comment.text
 
 
 def _skip(text: str, at: int) -> int:
