@@ -88,6 +88,50 @@ def test_unused(project, comment, column, words):
     assert words in finding["message"]
 
 
+MISPLACED = {
+    "a call": "print(f())  # spmdlint: uniform",
+    "a call below": "# spmdlint: uniform\nprint(f())",
+    "two lines above": "# spmdlint: uniform\n# as the launcher says\nx = f()",
+    "a return": "def g():\n    return f()  # spmdlint: uniform",
+    "a condition": "if f():  # spmdlint: uniform\n    x = 1",
+    "an element": "x[0] = f()  # spmdlint: uniform",
+    "a field without a value": "class C:\n    x: int  # spmdlint: uniform",
+    "above a decorator": "# spmdlint: uniform\n@cache\ndef g():\n    return f()",
+    "the end of a file": "x = f()\n# spmdlint: uniform",
+}
+PLACED = {
+    "an assignment": "x = f()  # spmdlint: uniform",
+    "below the comment": "# spmdlint: uniform\nx, y.z = f()",
+    "its last line": "x = f(\n    1,\n)  # spmdlint: uniform",
+    "added to": "x += f()  # spmdlint: uniform",
+    "annotated": "x: int = f()  # spmdlint: uniform",
+    "a walrus": "if (x := f()):  # spmdlint: uniform\n    pass",
+    "a loop": "for x in f():  # spmdlint: uniform\n    print(x)",
+    "a manager": "with f() as x:  # spmdlint: uniform\n    print(x)",
+    "a function": "@cache\n# spmdlint: uniform\ndef g():\n    return f()",
+    "a function of several lines": "async def g(\n    x,\n):  # spmdlint: uniform\n    return f()",
+    "a function with a docstring": "def g():\n    'Text.'  # spmdlint: uniform\n    return f()",
+    "a function in one line": "def g(): return f()  # spmdlint: uniform",
+    "a case": "match f():\n    case [x]:  # spmdlint: uniform\n        print(x)",
+}
+
+
+@pytest.mark.parametrize("case", MISPLACED)
+def test_a_declaration_where_nothing_is_stored_is_unused(project, case):
+    project.write({"a.py": MISPLACED[case] + "\n"})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD900"
+    row = 1 + MISPLACED[case].split("# spmdlint")[0].count("\n")
+    assert finding["location"]["row"] == finding["end_location"]["row"] == row
+    assert "no value is stored here" in finding["message"]
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_a_declaration_of_a_value_is_not_unused(project, case):
+    project.write({"a.py": PLACED[case] + "\n"})
+    assert project.check().found == []
+
+
 def test_unused_is_told_for_each_code(project):
     project.write({"a.py": f"{HEAD}{CALL}  # spmdlint: ignore[SPMD301, SPMD101,unbound-axis]\n"})
     outcome = project.check()
