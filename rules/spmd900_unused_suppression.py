@@ -15,7 +15,8 @@ class UnusedSuppressionRule(RunRule):
 
     Reports each code or name in `# spmdlint: ignore[...]` and `# noqa: ...` that suppresses nothing although its rule
     ran, each one that belongs to no installed rule, and each `ignore` that names no rule at all. Also reports comments
-    that look like a directive but are not one, such as `# spmdlint: disable=...`.
+    that look like a directive but are not one, such as `# spmdlint: disable=...`, and each `# spmdlint: uniform` at
+    code that stores no value and defines no function.
 
     ## Why it matters
 
@@ -63,6 +64,11 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
         return (
             "This comment names no rule, so it suppresses nothing.",
             "Name the rule in brackets, with a reason after them: spmdlint: ignore[CODE] reason.",
+        )
+    if unused.is_directive and unused.selector == "uniform":
+        return (
+            "This comment declares a value uniform, but no value is stored here, so it does nothing.",
+            "Put it at the end of an assignment or of the line of a 'def', or alone on the line directly above.",
         )
     if unused.is_directive:
         near = f"Did you mean {unused.nearest!r}? " if unused.nearest else ""

@@ -17,7 +17,7 @@ from spmdlint.errors import UsageError
 from spmdlint.files.find import find
 from spmdlint.files.read import Source, Unreadable, decode, is_notebook
 from spmdlint.files.store import Store
-from spmdlint.files.suppressions import collect
+from spmdlint.files.suppressions import Suppressions, collect
 from spmdlint.interpreter import cores, deep, uncollected
 from spmdlint.policy import Policy
 from spmdlint.program.survey import Progress, Survey, Surveyor
@@ -231,8 +231,7 @@ def _shown(
     crashes: list[Crash],
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """The findings that comments do not suppress and those about the run itself, and notes about the comments."""
-    comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
-    suppressions = collect(comments, survey.texts, rules)
+    suppressions = _suppressions(survey, rules)
     remaining = suppressions.remaining(findings)
     problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
     # Rules about the run cannot count here: their findings depend on the unused suppressions.
@@ -242,15 +241,23 @@ def _shown(
     return remaining + about, tuple(suppressions.notes())
 
 
+def _suppressions(survey: Survey, rules: Sequence[Rule]) -> Suppressions:
+    """The suppressions in the comments of the program."""
+    comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
+    return collect(comments, survey.texts, rules)
+
+
 class Explained(Struct, frozen=True):
     """The facts about one line, and the findings that are on it or point to it.
 
-    ``on_trial`` are the findings that only ``--preview`` shows, each with a sentence that says why.
+    ``on_trial`` are the findings that only ``--preview`` shows, each with a sentence that says why, and ``suppressed``
+    those that a comment silences.
     """
 
     explanation: Explanation
     findings: tuple[Diagnostic, ...]
     on_trial: Mapping[Diagnostic, str]
+    suppressed: frozenset[Diagnostic]
     program: Program
     texts: Mapping[Path, str]
 
@@ -283,7 +290,9 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
             trial = [finding for finding in about if (finding.code, finding.place) not in kept]
             on_trial = dict(zip(trial, _why_on_trial(trial, linked, path, asked), strict=True))
             about = in_order([*usual, *on_trial])
-    return Explained(explanation, about, on_trial, linked.program, linked.texts)
+            found = [*found, *others]
+        silent = frozenset(about).difference(_suppressions(linked.survey, load_rules(config.rules)).remaining(found))
+    return Explained(explanation, about, on_trial, silent, linked.program, linked.texts)
 
 
 class Linked:

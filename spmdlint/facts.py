@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal, NoReturn, Protocol, TypeAlias
+from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
@@ -40,6 +40,14 @@ class _Fact(Struct, frozen=True):
             f"{type(self).__name__} has three answers, so it is neither true nor false: "
             "compare an answer with 'yes', 'no' or 'unknown'."
         )
+
+
+class Answered(Protocol):
+    """A fact that has one answer, such as :class:`Difference`."""
+
+    @property
+    def answer(self) -> Answer:
+        """*yes*, *no* or *unknown*."""
 
 
 class Step(Struct, frozen=True):
@@ -141,10 +149,15 @@ class Guards(_Fact, frozen=True):
     ways: tuple[Way, ...] = ()
     complete: bool = False
 
-    def always(self, condition: Callable[[Guard], Answer]) -> Answer:
+    def always(self, condition: Callable[[Guard], Answer | bool | Answered]) -> Answer:
         """Whether a guard that meets a condition is on every way.
 
-        *no*: a way from the top level of a module has none. *yes*: every known way has one.
+        *no*: a way from the top level of a module has none. *yes*: every known way has one. The condition returns an
+        answer, a bool (True is *yes*, False is *no*), or a fact that has an answer, such as ``guard.difference``.
+
+        Raises:
+            TypeError: the condition returned something else.
+
         """
         found = [self._on(way, condition) for way in self.ways]
         if "no" in found:
@@ -152,9 +165,23 @@ class Guards(_Fact, frozen=True):
         return "yes" if found and self.complete and set(found) == {"yes"} else "unknown"
 
     @staticmethod
-    def _on(way: Way, condition: Callable[[Guard], Answer]) -> Answer:
-        found = any_of(map(condition, way.guards))
+    def _on(way: Way, condition: Callable[[Guard], Answer | bool | Answered]) -> Answer:
+        found = any_of([_meets(guard, condition(guard)) for guard in way.guards])
         return "unknown" if found == "no" and way.begins == "function" else found
+
+
+def _meets(guard: Guard, found: object) -> Answer:
+    """Whether a guard meets a condition, which has returned ``found``."""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    answer = found if isinstance(found, str) else getattr(found, "answer", None)
+    for each in get_args(Answer):
+        if answer == each:
+            return cast("Answer", each)
+    raise TypeError(
+        f"The condition of guards.always returned {found!r} for the guard {guard.code!r}. "
+        "It must return 'yes', 'no' or 'unknown', True or False, or a fact with an answer."
+    )
 
 
 class Facts(Protocol):

@@ -268,6 +268,26 @@ def test_severities_and_the_exit_status(project):
     assert len(project.check().json) == 1
 
 
+@pytest.mark.parametrize("options", [(), ("--output-format", "concise"), ("--statistics",)])
+def test_findings_that_do_not_fail_the_run_are_counted(project, options):
+    two = project.hazard + "\n\ndef late():\n    if jax.process_index() == 0:\n        x = jax.tree_map(abs, [])\n"
+    project.write({"a.py": two})
+    assert {each["code"] for each in project.check().json} == {"SPMD301", "SPMD602"}
+    project.write({"spmdlint.toml": '[severity]\nSPMD301 = "info"\nSPMD602 = "warning"\n'})
+    assert "the run" not in project.run("check", *options).out
+    assert "the run" not in project.run("check", *options, "--fail-on", "error", "--exit-zero").out
+    last = project.run("check", *options, "--fail-on", "warning").out.splitlines()[1:]
+    assert "1 of them fails the run; the lowest severity that does is warning (fail-on)." in last
+    last = project.run("check", *options, "--fail-on", "error").out.splitlines()[1:]
+    assert "None of them fails the run; the lowest severity that does is error (fail-on)." in last
+    project.write({"spmdlint.toml": 'ignore = ["SPMD602"]\nfail-on = "error"\n[severity]\nSPMD301 = "info"\n'})
+    outcome = project.run("check", *options)
+    assert outcome.status == 0
+    assert outcome.out.endswith(
+        "Found 1 problem.\nIt does not fail the run; the lowest severity that does is error (fail-on).\n"
+    )
+
+
 def test_extend(project):
     project.write(
         {

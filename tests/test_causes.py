@@ -139,6 +139,8 @@ def test_what_one_change_mends_is_shown_together(project, case):
     outcome = project.run("check", "--preview")
     assert outcome.out.count("also, for the same cause: ") == len(found) - 1
     assert outcome.out.endswith(f"Found {len(found)} problems with one cause.\n")
+    for options in (("--output-format", "concise"), ("--statistics",)):  # which show findings, and count these
+        assert project.run("check", "--preview", *options).out.endswith(f"Found {len(found)} problems.\n")
     for each in found:  # none is hidden
         assert each["message"] in outcome.out
         assert f"a.py:{each['location']['row']}:{each['location']['column']}" in outcome.out

@@ -516,6 +516,33 @@ def test_a_part_of_a_namespace_package_is_found_by_its_whole_name(project, asked
     assert project.check(asked).found == [("train.py", 7, "SPMD301")]
 
 
+INSIDE = {
+    "from acme.train.hosts import is_main": "acme/train/hosts.py",
+    "from .hosts import is_main": "acme/train/hosts.py",
+    "from acme.hosts import is_main": "acme/hosts.py",
+    "from ..hosts import is_main": "acme/hosts.py",
+    "from acme.tools.hosts import is_main": "acme/tools/hosts.py",
+}
+
+
+@pytest.mark.parametrize("asked", [".", "acme", "acme/train", "acme/train/loop.py"])
+@pytest.mark.parametrize(("imported", "lead"), INSIDE.items())
+def test_a_part_of_a_package_is_found_by_its_whole_name(project, asked, imported, lead):
+    files = {f"acme/{folder}__init__.py": "" for folder in ("", "train/", "tools/")}
+    project.write(files | {lead: LEAD, "acme/train/loop.py": SAVES.format(imported=imported, asked="is_main")})
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check(asked).found == [("loop.py", 7, "SPMD301")]
+
+
+def test_a_folder_that_its_package_excludes_is_a_project_of_its_own(project):
+    files = {f"acme/{folder}__init__.py": "" for folder in ("", "build/")}
+    train = SAVES.format(imported="from acme.build.hosts import is_main", asked="is_main")
+    project.write(files | {"acme/build/hosts.py": LEAD, "acme/build/train.py": train})
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check("acme").found == []
+    assert project.check("acme/build").found == [("train.py", 7, "SPMD301")]
+
+
 def test_a_package_in_a_folder_of_its_name_comes_first(project):
     imported, asked = IMPORTS["a name"]
     project.write(

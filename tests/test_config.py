@@ -235,9 +235,151 @@ def test_knowledge_of_the_users_own(project):
     assert project.check().found == [("train.py", 6, "SPMD101"), ("train.py", 12, "SPMD301")]
 
 
+GROUP = """\
+import jax
+import orbax.checkpoint as ocp
+from bigcorp.dist import Group
+
+manager = ocp.CheckpointManager("/shared")
+group = Group()
+if jax.process_index() == 0:
+    group.all_reduce(3)
+    manager.save(1, 2)
+
+
+def reduce(of: Group):
+    if jax.process_index() == 0:
+        of.all_reduce(3)
+"""
+
+
+@pytest.mark.parametrize("table", ["functions", "methods"])
+def test_a_method_is_known_by_its_class_in_either_table(project, table):
+    project.write({"train.py": GROUP})
+    assert project.check().found == [("train.py", 9, "SPMD309")]
+    declared = [("bigcorp.dist.Group.all_reduce", "true"), ("orbax.checkpoint.CheckpointManager.save", "false")]
+    text = "".join(f'[knowledge.{table}."{name}"]\nparallel = {said}\n' for name, said in declared)
+    project.write({"spmdlint.toml": text})
+    assert project.check().found == [("train.py", 8, "SPMD301"), ("train.py", 14, "SPMD301")]
+
+
+def test_a_method_may_be_declared_by_another_name_of_its_class(project):
+    project.write({"train.py": GROUP})
+    name = "orbax.checkpoint.checkpoint_manager.CheckpointManager.save"
+    project.write({"spmdlint.toml": f'[knowledge.methods."{name}"]\nparallel = false\n'})
+    assert project.check().found == []
+
+
+def test_a_method_of_an_unknown_object(project):
+    text = "import jax\n\n\ndef save(pool, meet):\n    if pool.leads():\n        {}\n"
+    call = 'jax.experimental.multihost_utils.sync_global_devices("x")'
+    project.write({"train.py": text.format(call)})
+    assert project.check().found == []
+    project.write({"spmdlint.toml": "[knowledge.methods.leads]\nsource = 'identity'\n"})
+    assert project.check().found == [("train.py", 6, "SPMD301")]
+
+
+OWN = """\
+import functools
+
+import jax
+from jax.experimental import multihost_utils
+
+
+class Group:
+    def __init__(self):
+        launch()
+
+    def all_reduce(self, x):
+        return launch(x)
+
+    def leads(self):
+        return ask()
+
+    def meet(self):
+        multihost_utils.sync_global_devices("x")
+
+
+@functools.lru_cache
+def everyone():
+    launch()
+
+
+def alone():
+    multihost_utils.sync_global_devices("x")
+
+
+group = Group()
+if jax.process_index() == 0:
+    everyone()
+if jax.process_index() == 0:
+    alone()
+if jax.process_index() == 0:
+    Group()
+if jax.process_index() == 0:
+    group.all_reduce(3)
+if group.leads():
+    group.meet()
+"""
+USED = """\
+import jax
+from acme import dist
+from acme.dist import Group, everyone
+
+
+class Part(Group):
+    def half(self):
+        if jax.process_index() == 0:
+            self.all_reduce(3)
+
+
+def reduce(group: Group):
+    if jax.process_index() == 0:
+        everyone()
+    if jax.process_index() == 0:
+        dist.everyone()
+    if jax.process_index() == 0:
+        dist.alone()
+    if jax.process_index() == 0:
+        dist.Group()
+    if jax.process_index() == 0:
+        Group().meet()
+"""
+DECLARED = """
+[knowledge.functions."acme.dist.everyone"]
+parallel = true
+[knowledge.functions."acme.dist.alone"]
+parallel = false
+[knowledge.functions."acme.dist.Group"]
+parallel = true
+[knowledge.methods."acme.dist.Group.all_reduce"]
+parallel = true
+[knowledge.methods."acme.dist.Group.leads"]
+source = "identity"
+"""
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_what_the_project_defines_is_what_the_user_declares(project, package):
+    files = {"acme/dist.py": OWN, "acme/used.py": USED} | ({"acme/__init__.py": ""} if package else {})
+    project.write(files)
+    assert {(name, row) for name, row, _ in project.check().found} == {
+        ("dist.py", 34),
+        ("used.py", 18),
+        ("used.py", 22),
+    }
+    project.write({"spmdlint.toml": DECLARED})
+    found = project.check().found
+    assert {row for name, row, _ in found if name == "dist.py"} == {32, 36, 38, 40}
+    assert {row for name, row, _ in found if name == "used.py"} == {9, 14, 16, 20, 22}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("[knowledge.methods.f]\nparallel = true", 'Write [knowledge.methods."acme.dist.Group.f"]'),
+        ("[knowledge.methods.f]\nparalel = true", "'parallel'"),
+        ("[knowledge.methods]\nf = 1", "a table"),
         ("[knowledge.function.f]", "'functions'"),
         ("[knowledge.functions.f]\nkinds = 'map'", "'kind'"),
         ("[knowledge.functions.f]\nkind = 'maps'", "'map'"),

@@ -243,6 +243,14 @@ def test_what_is_declared(explain):
     assert "whole: uniform, as '# spmdlint: uniform' says" in explain(19).out
 
 
+def test_a_suppressed_finding_is_marked(project, explain):
+    assert "(suppressed by a comment)" not in explain(17).out
+    project.write({"job/train.py": PROGRAM.replace("        save(state)", "        save(state)  # noqa: SPMD301")})
+    assert "SPMD301 varying-condition (suppressed by a comment) (job/train.py:17): " in explain(17).out
+    assert [each["suppressed"] for each in json.loads(explain(17, "--output-format", "json").out)["findings"]] == [True]
+    assert project.check().found == [("train.py", 26, "SPMD101")]
+
+
 def test_the_axes_around_a_line(explain):
     assert "axes bound around it: 'data'" in explain(33).out
     assert "it runs while JAX traces it" in explain(33).out

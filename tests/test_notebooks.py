@@ -165,6 +165,8 @@ def test_a_line_of_a_cell_is_explained(training):
     assert "save(1): save (train.ipynb:cell 4:1)" in told
     assert "(train.ipynb:cell 5:1) jax.process_index() differs" in told
     assert "the condition at line 1 of cell 5" in told
+    for at, line in (("2:2", "!pip install jax \\"), ("3:1", "%%bash"), ("3:2", "if then"), ("4:2", "%time print(x)")):
+        assert training.run("explain", f"train.ipynb:cell {at}").out.startswith(f"train.ipynb:cell {at}: {line}\n")
     assert "name the cell too" in training.run("explain", "train.ipynb:5").err
     assert "no line 9 in a code cell 5" in training.run("explain", "train.ipynb:cell 5:9").err
 

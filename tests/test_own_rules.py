@@ -125,6 +125,12 @@ def test_the_rule_of_the_tutorial_fixes(tutorial):
     assert (tutorial.root / "train.py").read_text() == before.replace(row, row.replace("flush", "flush_on_main"))
 
 
+def test_the_tutorial_goes_on_with_a_rule_of_another_name(tutorial):
+    named = re.search(r"`spmdlint rule --new ([\w-]+)`", PAGE.read_text())[1]
+    assert tutorial.run("rule", "--new", named).status == 0
+    assert tutorial.run("rule", "--test", named).out.endswith(f" {named}: 2 examples pass.\n")
+
+
 def test_the_rule_of_the_tutorial_has_a_page(tutorial):
     assert tutorial.run("rule", "flush-on-main").out.startswith("# ACME101 flush-on-main\n\n`Reporter.flush` runs on")
     assert "ACME101" in tutorial.run("rule", "--all").out
@@ -420,6 +426,39 @@ def test_what_guards_a_call_in_callers_too(own):
     assert [calls for _, _, calls in below] == [[71, 29], [71, 31]]
     assert told[2]["ways"] == [["module", ["quiet", "not self.main"], [70]]]
     assert told[5]["ways"] == [["function", [], []]]
+
+
+CONDITIONS = {
+    "guard.first_process": "yes",
+    "guard.first_process == 'yes'": "yes",
+    "guard.first_process != 'yes'": "no",
+    "guard.code.startswith('jax.process_index()')": "yes",
+    "guard.difference": "yes",
+    "guard.holds": "yes",
+    "not guard.holds": "no",
+    "'unknown'": "unknown",
+}
+LED = "import jax\n\nif jax.process_index() == 0:\n    ask()\n"
+
+
+@pytest.mark.parametrize(("condition", "answer"), CONDITIONS.items())
+def test_a_condition_of_guards_returns_an_answer_a_bool_or_a_fact(own, condition, answer):
+    own.write(
+        {"own.py": ASKING.replace("lambda guard: guard.first_process", f"lambda guard: {condition}"), "a.py": LED}
+    )
+    outcome = own.check("a.py", "--select", "ACME101")
+    assert [json.loads(finding["message"])["first"] for finding in outcome.json] == [answer]
+
+
+@pytest.mark.parametrize("condition", ["None", "'always'", "1", "guard", "guard.code"])
+def test_a_condition_of_guards_that_returns_something_else_is_told_so(own, condition):
+    own.write(
+        {"own.py": ASKING.replace("lambda guard: guard.first_process", f"lambda guard: {condition}"), "a.py": LED}
+    )
+    outcome = own.check("a.py", "--select", "ACME101")
+    assert outcome.status == 2
+    assert "TypeError" in outcome.err
+    assert "for the guard 'jax.process_index() == 0'. It must return 'yes', 'no' or 'unknown'" in outcome.err
 
 
 PASSED = """\

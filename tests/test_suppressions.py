@@ -88,6 +88,50 @@ def test_unused(project, comment, column, words):
     assert words in finding["message"]
 
 
+MISPLACED = {
+    "a call": "print(f())  # spmdlint: uniform",
+    "a call below": "# spmdlint: uniform\nprint(f())",
+    "two lines above": "# spmdlint: uniform\n# as the launcher says\nx = f()",
+    "a return": "def g():\n    return f()  # spmdlint: uniform",
+    "a condition": "if f():  # spmdlint: uniform\n    x = 1",
+    "an element": "x[0] = f()  # spmdlint: uniform",
+    "a field without a value": "class C:\n    x: int  # spmdlint: uniform",
+    "above a decorator": "# spmdlint: uniform\n@cache\ndef g():\n    return f()",
+    "the end of a file": "x = f()\n# spmdlint: uniform",
+}
+PLACED = {
+    "an assignment": "x = f()  # spmdlint: uniform",
+    "below the comment": "# spmdlint: uniform\nx, y.z = f()",
+    "its last line": "x = f(\n    1,\n)  # spmdlint: uniform",
+    "added to": "x += f()  # spmdlint: uniform",
+    "annotated": "x: int = f()  # spmdlint: uniform",
+    "a walrus": "if (x := f()):  # spmdlint: uniform\n    pass",
+    "a loop": "for x in f():  # spmdlint: uniform\n    print(x)",
+    "a manager": "with f() as x:  # spmdlint: uniform\n    print(x)",
+    "a function": "@cache\n# spmdlint: uniform\ndef g():\n    return f()",
+    "a function of several lines": "async def g(\n    x,\n):  # spmdlint: uniform\n    return f()",
+    "a function with a docstring": "def g():\n    'Text.'  # spmdlint: uniform\n    return f()",
+    "a function in one line": "def g(): return f()  # spmdlint: uniform",
+    "a case": "match f():\n    case [x]:  # spmdlint: uniform\n        print(x)",
+}
+
+
+@pytest.mark.parametrize("case", MISPLACED)
+def test_a_declaration_where_nothing_is_stored_is_unused(project, case):
+    project.write({"a.py": MISPLACED[case] + "\n"})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD900"
+    row = 1 + MISPLACED[case].split("# spmdlint")[0].count("\n")
+    assert finding["location"]["row"] == finding["end_location"]["row"] == row
+    assert "no value is stored here" in finding["message"]
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_a_declaration_of_a_value_is_not_unused(project, case):
+    project.write({"a.py": PLACED[case] + "\n"})
+    assert project.check().found == []
+
+
 def test_unused_is_told_for_each_code(project):
     project.write({"a.py": f"{HEAD}{CALL}  # spmdlint: ignore[SPMD301, SPMD101,unbound-axis]\n"})
     outcome = project.check()
@@ -110,6 +154,47 @@ def test_unused_is_told_for_each_code(project):
 def test_what_is_none_of_our_business_is_never_unused(project, comment):
     project.write({"a.py": f"x = 1  {comment}\n"})
     assert project.check().found == []
+
+
+CONTINUED = {
+    "as the guide has it": ("only host 0 runs this tool,", ["and it exits right after."], []),
+    "after an article": ("only host 0 runs the", ["tool."], []),
+    "until the sentence ends": ("it is a tool,", ["which only host 0", "runs at night.", "and this is about x"], [2]),
+    "until the comment ends": ("it is a tool,", ["which only host 0", "runs at night"], []),
+    "a new sentence": ("only host 0 runs this tool.", ["and this is about x"], [0]),
+    "a sentence of its own": ("only host 0 runs this tool", ["Save x."], [0]),
+    "perhaps a comment of its own": ("only host 0 runs this tool", ["save x"], [0]),
+    "no reason": ("", ["and this is about x"], [0]),
+    "a comment for a tool": ("only host 0 runs this,", ["type: ignore"], [0]),
+    "another comment of a tool": ("only host 0 runs this,", ["noqa"], [0]),
+    "a label": ("only host 0 runs this,", ["todo: x"], [0]),
+    "another comment for the linter": ("only host 0 runs this,", ["spmdlint: uniform"], [0]),
+}
+
+
+@pytest.mark.parametrize("case", CONTINUED)
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_the_fix_removes_the_reason_as_far_as_it_certainly_goes(project, case, indent):
+    reason, below, left = CONTINUED[case]
+    head = "if True:\n" if indent else ""
+    comments = [f"{indent}# spmdlint: ignore[SPMD101] {reason}\n", *(f"{indent}# {line}\n" for line in below)]
+    project.write({"a.py": f"{head}{''.join(comments)}{indent}x = time.time()\n"})
+    assert project.check("--fix", "--select", "SPMD101,SPMD900", "--fix-only").status == 0
+    kept = "".join(comments[1 + line] for line in left)
+    assert (project.root / "a.py").read_text() == f"{head}{kept}{indent}x = time.time()\n"
+
+
+@pytest.mark.parametrize("below", ["  # and this is about y", "\n# and this is about y", "y = 1  # and so on"])
+def test_the_fix_leaves_what_is_not_a_comment_directly_below(project, below):
+    project.write({"a.py": f"# spmdlint: ignore[SPMD101] a tool,\n{below}\nx = 1\n"})
+    assert project.check("--fix").found == []
+    assert (project.root / "a.py").read_text() == f"{below}\nx = 1\n"
+
+
+def test_a_comment_below_the_end_of_a_line_is_not_its_reason(project):
+    project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD101] a tool,\n# and this is about y\ny = 1\n"})
+    assert project.check("--fix").found == []
+    assert (project.root / "a.py").read_text() == "x = 1\n# and this is about y\ny = 1\n"
 
 
 def test_a_rule_that_did_not_run_leaves_its_suppressions_alone(project):

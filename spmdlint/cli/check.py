@@ -186,6 +186,7 @@ def _write(fixed: Fixed, known: int, config: Config, options: argparse.Namespace
         recorded=options.write_baseline,
         fixed=fixed.count,
         unsafe_fixes=options.unsafe_fixes,
+        fail_on=None if options.exit_zero else options.fail_on or config.fail_on,
     )
     write(fixed.checked, config, wanted)
 

@@ -40,7 +40,7 @@ def main(options: argparse.Namespace) -> int:
     path, row = _in_cell(options.line) or _parse(options.line)
     config = override(_configured(path, options), {"preview": options.preview})
     known = explain(config, path, row, cache=keeping.folder(options, config))
-    writer = Writer(known.program, known.texts, config.root, known.on_trial)
+    writer = Writer(known.program, known.texts, config.root, known.on_trial, known.suppressed)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
     else:

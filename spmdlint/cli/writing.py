@@ -10,7 +10,7 @@ from typing import TextIO
 from msgspec import Struct, field
 
 from spmdlint.config import Config
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Severity
 from spmdlint.engine import Checked
 from spmdlint.errors import UsageError
 from spmdlint.files.ignore import git_root
@@ -31,6 +31,7 @@ class Wanted(Struct, frozen=True):
     recorded: bool = False
     fixed: int = 0
     unsafe_fixes: bool = False
+    fail_on: Severity | None = None
 
 
 def write(checked: Checked, config: Config, wanted: Wanted) -> None:
@@ -101,6 +102,7 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         fixed=wanted.fixed,
         unsafe_fixes=wanted.unsafe_fixes,
         counted=wanted.statistics,
+        fail_on=wanted.fail_on,
     )
     if report.has_notebooks():
         from spmdlint.output.cells import by_cell

@@ -17,9 +17,10 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     """The configuration of the project that ``paths`` (absolute, at least one) belong to.
 
     The root is, of the folders at or above all paths, the nearest with an spmdlint configuration; else the root of the
-    git work tree; else the nearest with a pyproject.toml; else the common folder. So the same file belongs to the same
-    project whether it is passed alone or with its folder. A root whose own patterns exclude the paths (an environment
-    inside a work tree) is not theirs, unless exclusion is forced: then nothing is linted.
+    git work tree; else the nearest with a pyproject.toml; else the common folder, or the outermost package around it.
+    So the same file belongs to the same project whether it is passed alone or with its folder. A root whose own
+    patterns exclude the paths (an environment inside a work tree) is not theirs, unless exclusion is forced: then
+    nothing is linted.
 
     Raises:
         UsageError: a configuration cannot be read or is wrong.
@@ -38,9 +39,20 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
             f"one at a time, or add a configuration (an {OWN_FILE}) to the folder that holds their project."
         )
     # Nothing says where the project ends. Files given by name then include only their neighbours and packages: the
-    # common folder may well be a home directory.
+    # common folder may well be a home directory. A package ends where its folders do.
     flat = not any(path.is_dir() for path in paths)
-    return replace(read_config(common, file), flat=flat, marked=False)
+    config = replace(read_config(_outermost(common), file), flat=flat, marked=False)
+    patterns = configured_patterns(config.root, config.exclusions(), f"'exclude' in {config.file}")
+    if config.root != common and ignored(common, patterns, is_folder=True):
+        return replace(read_config(common, file), flat=flat, marked=False)
+    return config
+
+
+def _outermost(folder: Path) -> Path:
+    """The outermost package that a folder is a part of; the folder itself if it is no package."""
+    while (folder / "__init__.py").is_file() and (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
 
 
 def absolute(path: str | Path) -> Path:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from spmdlint.diagnostics import Diagnostic, Edit, Location, Place
+from spmdlint.files.declaring import DECLARES, storing_rows
 from spmdlint.files.read import Source
 from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
@@ -155,6 +156,7 @@ def collect(
                 *_ignores(path, comment, rows, codes),
                 *_noqas(path, comment, rows, codes),
                 *_unknown(path, comment),
+                *_misplaced(path, comment, rows),
             )
         ),
         rules,
@@ -173,6 +175,11 @@ class _Rows:
         """The rows; none if the file has no text."""
         return self._sources[self._path].lines() if self._path in self._sources else []
 
+    @cached_property
+    def storing(self) -> frozenset[int] | None:
+        """The rows of what may store a value; None if that is not known."""
+        return storing_rows("\n".join(self.all)) if self._path in self._sources else None
+
 
 def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
     for found in _IGNORE.finditer(comment.text):
@@ -184,7 +191,7 @@ def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]
             start, end = at + word.start(), at + word.end()
             place = _place(path, comment, start, end)
             whole = (at + words[0].start(), at + words[-1].end())
-            cut = removal(comment, _row(comment, rows.all), (start, end), whole, found.span())
+            cut = removal(comment, rows.all, (start, end), whole, found.span())
             yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
         if not words:
             yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
@@ -197,6 +204,15 @@ def _unknown(path: Path, comment: Comment) -> Iterator[Suppression]:
         if word not in _DIRECTIVES and (found["more"] is not None or nearest(word, _DIRECTIVES) is not None):
             place = _place(path, comment, found.start(), found.end("word"))
             yield Suppression(place, comment.row, comment.own_line, word, None, is_directive=True)
+
+
+def _misplaced(path: Path, comment: Comment, rows: _Rows) -> Iterator[Suppression]:
+    """Declarations at what stores nothing, so that there is nothing to declare."""
+    found = DECLARES.search(comment.text)
+    row = comment.row + 1 if comment.own_line else comment.row
+    if found is not None and rows.storing is not None and row not in rows.storing:
+        place = _place(path, comment, *found.span())
+        yield Suppression(place, comment.row, comment.own_line, "uniform", None, is_directive=True)
 
 
 def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
@@ -217,7 +233,7 @@ def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) 
                 place = _place(path, comment, *word.span())
                 whole = (words[0].start(), words[-1].end())
                 part = (found.start(), whole[1])
-                cut = removal(comment, _row(comment, rows.all), word.span(), whole, part)
+                cut = removal(comment, rows.all, word.span(), whole, part)
                 yield Suppression(place, comment.row, False, text, code, removal=cut)
 
 
@@ -227,11 +243,6 @@ def _words(text: str, at: int) -> Iterator[re.Match[str]]:
     while word := (_CODE.match(text, at) or _NAME.match(text, at)):
         yield word
         at = _skip(text, word.end())
-
-
-def _row(comment: Comment, rows: Sequence[str]) -> str:
-    """The row of source that contains a comment."""
-    return rows[comment.row - 1] if comment.row <= len(rows) else comment.text
 
 
 def _skip(text: str, at: int) -> int:

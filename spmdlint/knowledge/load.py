@@ -122,6 +122,11 @@ class KnowledgeError(UsageError):
 _EXPECTED = {name: kind for name, kind in Known.__annotations__.items() if name != "name"}
 _TABLES = ("aliases", "functions", "methods")
 """The tables that a user's knowledge may have."""
+_OF_UNKNOWN = frozenset((
+    "parameters", "source", "callback", "needs", "completion", "shuffles", "seed_of", "asked", "ends", "own", "parts",
+    "part", "part_of", "evened_by", "uneven", "rounds", "sampler", "dealt", "deal_seed",
+))  # fmt: skip
+"""Keys that count for a method of an object of which nothing is known but the method's name."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
@@ -143,6 +148,8 @@ class Knowledge(Struct, frozen=True):
     """Attributes of a global array that are lists of the parts on this process."""
     wrapped: Mapping[str, str] = field(default_factory=dict)
     """Names that other packages use for wrappers, and the names of the functions they wrap."""
+    declared: frozenset[str] = frozenset()
+    """The names of the user's own tables, which count for what the project itself defines as well."""
 
     def canonical(self, name: str) -> str:
         """The canonical name of a dotted name; of the aliases that are a prefix of it, the longest counts."""
@@ -186,10 +193,36 @@ def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledg
     for table in tables:
         if table not in _TABLES:
             raise KnowledgeError(f"{where} has the unknown table {table!r}. {_nearest(table, _TABLES)}")
-    functions, methods, aliases = dict(base.functions), dict(base.methods), dict(base.aliases)
-    read_tables(tables, where, functions, aliases)
-    read_tables({"functions": tables.get("methods", {})}, where, methods, {})
-    return replace(base, functions=functions, methods=methods, aliases=aliases)
+    own: dict[str, Known] = {}
+    bare: dict[str, Known] = {}
+    aliases: dict[str, str] = {}
+    read_tables(tables, where, own, aliases)
+    for name, known in _methods(tables, where).items():
+        (own if "." in name else bare)[name] = known
+    # A name that the built-in tables know by another one is what the user says under both.
+    own = {base.canonical(name): replace(known, name=base.canonical(name)) for name, known in own.items()} | own
+    return replace(
+        base,
+        functions={**base.functions, **own},
+        methods={**base.methods, **bare},
+        aliases={**base.aliases, **aliases},
+        declared=frozenset((*own, *aliases)),
+    )
+
+
+def _methods(tables: Mapping[str, Any], where: str) -> dict[str, Known]:
+    """The table ``methods``: with the class in its name a method is a function; without, one of an unknown object."""
+    methods = _table(tables, "methods", where)
+    for name, table in methods.items():
+        lost = [key for key in table if key not in _OF_UNKNOWN] if isinstance(table, Mapping) else []
+        if "." not in name and lost and lost[0] in _EXPECTED:
+            raise KnowledgeError(
+                f"{where}: {name!r} names no class, and {lost[0]!r} can only be said of the methods of one. "
+                f'Write [knowledge.methods."acme.dist.Group.{name}"], with the class that has it.'
+            )
+    found: dict[str, Known] = {}
+    read_tables({"functions": methods}, where, found, {})
+    return found
 
 
 @lru_cache(maxsize=1)

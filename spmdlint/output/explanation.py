@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,15 +29,22 @@ class Writer:
     """Turns an explanation into words.
 
     ``texts`` holds the source of each file; paths are shown relative to ``root``, so that they are unique in the
-    project; ``on_trial`` are findings that only ``--preview`` shows, each with the reason.
+    project; ``on_trial`` are findings that only ``--preview`` shows, each with the reason, and ``suppressed`` those
+    that a comment silences.
     """
 
     def __init__(
-        self, program: Program, texts: Mapping[Path, str], root: Path, on_trial: Mapping[Diagnostic, str] | None = None
+        self,
+        program: Program,
+        texts: Mapping[Path, str],
+        root: Path,
+        on_trial: Mapping[Diagnostic, str] | None = None,
+        suppressed: Collection[Diagnostic] = (),
     ) -> None:
         self.program = program
         self.root = root
         self.on_trial = on_trial or {}
+        self.suppressed = suppressed
         self.texts = texts
 
     def text(self, explained: Explanation, findings: Sequence[Diagnostic]) -> str:
@@ -61,6 +68,7 @@ class Writer:
         yield "findings"
         for finding in findings:
             trial = " (with --preview only)" if finding in self.on_trial else ""
+            trial += " (suppressed by a comment)" if finding in self.suppressed else ""
             at = self._spot(finding.place.path, finding.place.start.row)
             yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
             if finding in self.on_trial:
@@ -221,6 +229,7 @@ class Writer:
                     "message": f.message,
                     "preview": f in self.on_trial,
                     "preview_because": self.on_trial.get(f),
+                    "suppressed": f in self.suppressed,
                     "filename": str(f.place.path),
                     "row": f.place.start.row,
                     "column": f.place.start.column,
@@ -315,7 +324,12 @@ class Writer:
 
     def _source_line(self, path: Path, row: int) -> str:
         lines = self.texts.get(path, "").splitlines()
-        return lines[row - 1].strip() if 0 < row <= len(lines) else ""
+        line = lines[row - 1] if 0 < row <= len(lines) else ""
+        if is_notebook(path):
+            from spmdlint.files.notebooks import original
+
+            line = original(line)
+        return line.strip()
 
 
 def _notable(part: Part) -> Part:

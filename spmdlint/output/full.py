@@ -20,7 +20,7 @@ def render(report: Report) -> Iterator[str]:
         for other in others:
             yield from _other(other, report, colors)
         yield "\n"
-    yield f"{colors.bold}{summary(report)}{colors.reset}\n"
+    yield f"{colors.bold}{summary(report, by_causes=True)}{colors.reset}\n"
 
 
 def _other(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[str]:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from spmdlint.diagnostics import Diagnostic, Severity, by_cause, fixable
 from spmdlint.files.read import Source, is_notebook
+from spmdlint.policy import GRAVITY
 
 _OF_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)")
 
@@ -58,6 +59,8 @@ class Report(Struct, frozen=True):
     """Whether unsafe fixes count."""
     counted: bool = False
     """Whether numbers are shown instead of findings."""
+    fail_on: Severity | None = None
+    """The lowest severity of a finding for which the run fails; None if it fails for no finding."""
 
     def has_notebooks(self) -> bool:
         """Whether a finding is in a notebook, or its explanation is."""
@@ -81,8 +84,8 @@ def split_cell(path: Path) -> tuple[str, int | None]:
     return (str(path), None) if found is None else (found["path"], int(found["number"]))
 
 
-def summary(report: Report) -> str:
-    """The last lines of the text formats."""
+def summary(report: Report, *, by_causes: bool = False) -> str:
+    """The last lines of the text formats; one that shows findings of one cause together counts the causes as well."""
     count = len(report.diagnostics)
     known = f"{report.known} more in the baseline" if report.known else ""
     if report.nothing and not count:
@@ -93,12 +96,25 @@ def summary(report: Report) -> str:
         return f"All checks passed!{f' ({known}.)' if known else ''}"
     total = count + report.fixed
     counts = f" ({report.fixed} fixed, {count} remaining)" if report.fixed else ""
-    causes = len(by_cause(report.diagnostics))
+    causes = len(by_cause(report.diagnostics)) if by_causes else count
     with_causes = f" with {'one cause' if causes == 1 else f'{causes} causes'}" if causes < count else ""
     problems = f"{total} problem{'' if total == 1 else 's'}"
     found = f"Found {problems}{counts}{with_causes}{f', and {known}' if known else ''}"
     last = f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
-    return f"{last}{_hint(report)}{_many(report)}"
+    return f"{last}{_failing(report)}{_hint(report)}{_many(report)}"
+
+
+def _failing(report: Report) -> str:
+    """How many findings fail the run, if some do not."""
+    if report.fail_on is None:
+        return ""
+    count = sum(GRAVITY[finding.severity] >= GRAVITY[report.fail_on] for finding in report.diagnostics)
+    if count == len(report.diagnostics):
+        return ""
+    those = f"{count or 'None'} of them {'fails' if count < 2 else 'fail'}"
+    if len(report.diagnostics) == 1:
+        those = "It does not fail"
+    return f"\n{those} the run; the lowest severity that does is {report.fail_on} (fail-on)."
 
 
 def _many(report: Report) -> str:

@@ -6,13 +6,11 @@ to what the function returns.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from spmdlint.files.declaring import DECLARES
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
-
-_DECLARES = re.compile(r"#\s*spmdlint:\s*uniform\b")
 
 
 class Uniform:
@@ -55,7 +53,7 @@ class Uniform:
 
     def _comments(self, path: Path) -> tuple[frozenset[int], frozenset[int]]:
         if path not in self._rows:
-            found = [c for c in self.project.modules[path].summary.comments if _DECLARES.search(c.text)]
+            found = [c for c in self.project.modules[path].summary.comments if DECLARES.search(c.text)]
             ends = frozenset(c.row for c in found if not c.own_line)
             self._rows[path] = ends, frozenset(c.row for c in found if c.own_line)
         return self._rows[path]

@@ -143,7 +143,8 @@ class Annotations:
 
     @cached_property
     def _owners(self) -> frozenset[str]:
-        """The library classes with methods that every process has to call."""
-        functions = self.ev.knowledge.functions
-        owners = (name.rpartition(".")[0] for name, known in functions.items() if known.parallel)
-        return frozenset(owner for owner in owners if owner in functions)
+        """The library classes with methods that every process has to call, and those with declared methods."""
+        knowledge = self.ev.knowledge
+        owners = (name.rpartition(".")[0] for name, known in knowledge.functions.items() if known.parallel)
+        declared = (name.rpartition(".")[0] for name in knowledge.declared)
+        return frozenset((*(owner for owner in owners if owner in knowledge.functions), *declared))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ class Names:
         self.ev = evaluator
         self._rebound: dict[Path, dict[str, list[int]]] = {}
         self._changing: dict[Path, dict[str, list[Code]]] = {}
+        self._declared: dict[Path, Mapping[str, str]] = {}
 
     def load(self, frame: Frame, number: int, operation: s.Load) -> Values:
         module = self.ev.project.modules[frame.ref.path]
@@ -145,8 +146,44 @@ class Names:
         """The values of the given stores at the top level of a module, of those that can run."""
         live = self.ev.live_blocks(frame)
         top = module.top
-        found = [n for n in sorted(stores) if isinstance(top.operations[n], s.Store) and top.block_of[n] in live]
-        return join(*(self.ev.value(frame, n) for n in found))
+        declared = self.declared(module.path)
+        found = []
+        for number in sorted(stores):
+            store = top.operations[number]
+            if isinstance(store, s.Store) and top.block_of[number] in live:
+                name = declared.get(store.name)
+                found.append(self.ev.value(frame, number) if name is None else one(External(name)))
+        return join(*found)
+
+    # -- what the user declares
+
+    def declared(self, path: Path) -> Mapping[str, str]:
+        """What the user's own tables say of what a module defines: names in there, and the names in the tables.
+
+        A class of which nothing is said but how it is called is not another object: its constructor is declared.
+        """
+        found = self._declared.get(path)
+        if found is None:
+            found = self._declared[path] = dict(self._find_declared(path)) if self.ev.knowledge.declared else {}
+        return found
+
+    def _find_declared(self, path: Path) -> Iterator[tuple[str, str]]:
+        module = self.ev.project.modules[path]
+        classes = {each.qualname for each in module.summary.functions if each.kind == "class"}
+        for name in sorted(self.ev.knowledge.declared):
+            canonical = self.ev.knowledge.canonical(name)
+            known = self.ev.knowledge.get(canonical)
+            parts = name.split(".")
+            for end in range(1, len(parts)) if known is not None else ():
+                if self.ev.project.find_module(".".join(parts[:end]), module) != path:
+                    continue
+                own = ".".join(parts[end:])
+                constructor = own in classes and known is not None and known.kind is None
+                yield (f"{own}.__init__" if constructor else own), canonical
+
+    def _is_constructed(self, path: Path | None, name: str) -> bool:
+        """Whether the user declares the constructor of a class of the project, whose methods are still known."""
+        return path is not None and f"{name}.__init__" in self.declared(path) and name not in self.declared(path)
 
     def import_(self, frame: Frame, number: int, operation: s.Import) -> Values:
         module = self.ev.project.modules[frame.ref.path]
@@ -157,9 +194,9 @@ class Names:
             return self.dotted_name(dotted, module)
         full = f"{dotted}.{operation.name}" if dotted else operation.name
         canonical = self.ev.knowledge.canonical(full)
-        if self.ev.knowledge.get(canonical) is not None:
-            return one(External(canonical))
         path = self.ev.project.find_module(dotted, module)
+        if self.ev.knowledge.get(canonical) is not None and not self._is_constructed(path, operation.name):
+            return one(External(canonical))
         if path is not None and path != module.path:
             values = self.global_name(self.ev.project.modules[path], operation.name)
             if values and values != ANYTHING:
@@ -191,7 +228,7 @@ class Names:
 
     def module_attribute(self, module: Module, name: str) -> Values:
         full = self.ev.knowledge.canonical(f"{module.name}.{name}")
-        if self.ev.knowledge.get(full) is not None:
+        if self.ev.knowledge.get(full) is not None and not self._is_constructed(module.path, name):
             return one(External(full))
         if name in module.top.stores or self.ev.code(FunctionRef(module.path, 0)).stars:
             values = self.global_name(module, name)

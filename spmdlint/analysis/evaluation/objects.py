@@ -328,6 +328,9 @@ class Objects:
         """The value of a name in the nearest class that defines it, bound to the receiver; empty if none does."""
         for cls in lineage:
             body = self.project.function(cls.ref)
+            declared = self.ev.names.declared(cls.ref.path)
+            if declared and f"{body.qualname}.{name}" in declared:
+                return one(External(declared[f"{body.qualname}.{name}"]))
             stores = body.stores.get(name, ())
             if not stores:
                 continue
