@@ -104,6 +104,23 @@ for i in range(100000):
     assert run.seconds < PROMPT
 
 
+def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
+    program = tmp_path / "starts.py"
+    program.write_text(
+        """
+import os, threading, time
+import jax
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    time.sleep(100)
+threading.Timer(2, print, ("interrupt me",)).start()  # while this process waits for the other
+jax.distributed.initialize()
+"""
+    )
+    run = rehearse(tmp_path, program, interrupt_at="interrupt me")
+    assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
+    assert "the run was interrupted" in run.output
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tmp_path: Path) -> None:
     run = rehearse(
