@@ -90,14 +90,6 @@ class Closing:
         self._look()
         return self._checks.active
 
-    def leave_quietly(self) -> None:
-        """Publish that this process makes no more calls, without waiting for the others."""
-        try:
-            self._finish("finished", State())
-            self._job.exchange.put_state(self._own.end_state("finished", None, None))
-        except StoreLostError:
-            return
-
     def _close(self, outcome: Outcome) -> None:
         self._setup.publish()
         self._leave_if_diverged()

@@ -25,13 +25,13 @@ class LayoutHook:
     double the cost per call.
     """
 
-    __slots__ = ("__weakref__", "_journal", "_program", "_to_xla_layout", "_usual", "mend", "real")
+    __slots__ = ("__weakref__", "_journal", "_program", "_silent", "_to_xla_layout", "_usual", "mend", "real")
 
     def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
         self._journal = journal
         self._program = program
         self.real = real
-        self._usual, self.mend = _noting(journal, program, real, start)
+        self._usual, self._silent, self.mend = _noting(journal, program, real, start)
         self._to_xla_layout = self._usual
         journal.hooks.add(self)
 
@@ -44,6 +44,10 @@ class LayoutHook:
             return usual(dtype)
 
         self._to_xla_layout = first_ask
+
+    def retire(self) -> None:
+        """Record nothing from now on."""
+        self._to_xla_layout = self._silent
 
     def __eq__(self, layout: object) -> bool:
         """Whether JAX would find the original equal to the layout of an array; the default one is not compared."""
@@ -64,8 +68,10 @@ def _hook_type(layout_type: Any) -> type[LayoutHook]:
     return type("LayoutHook", (LayoutHook, layout_type), {"__slots__": ()})
 
 
-def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
-    """The function that runs at every dispatch, and the one that changes the layout it returns.
+def _noting(
+    journal: Journal, program: Program, real: Any, layout: Any
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Any]:
+    """The function that runs at every dispatch, one that records nothing, and one that changes the layout they return.
 
     JAX leaves the caches cold between two calls, so each attribute read here costs a tenth of the whole budget. Hence
     the thread is not checked if the line is the expected one (``Journal.expect``).
@@ -96,11 +102,14 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
             failed(error)
         return real._to_xla_layout(dtype)
 
+    def silent(dtype: Any) -> Any:
+        return layout if real is None else real._to_xla_layout(dtype)
+
     def mend(other: Any) -> None:
         nonlocal layout
         layout = other
 
-    return (to_xla_layout if real is None else to_real_layout), mend
+    return (to_xla_layout if real is None else to_real_layout), silent, mend
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:

@@ -93,6 +93,9 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
+    off = [number for number, state in states.items() if (state or State()).get("switched_off")]
+    if off:
+        return _switched_off(states, off)
     if not joined:
         return "unchecked", (
             f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
@@ -109,6 +112,22 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+
+
+def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
+    """The verdict and its sentence if the program has called ``disable()``: only what came before was compared."""
+    counts = sorted({sum(_counts(states[number]).values()) for number in off})
+    if not any(counts):
+        return "unchecked", (
+            f"{name_processes(off)} switched the checks off by disable() before the first parallel call, so nothing "
+            "was compared."
+        )
+    many = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    made = f"{many} parallel call{'' if many == '1' else 's'}"
+    return "clean", (
+        f"{name_processes(off)} switched the checks off by disable() after {made}, which agreed; what came after was "
+        f"not compared.{_unseen(states)}"
+    )
 
 
 def _unseen(states: States) -> str:
