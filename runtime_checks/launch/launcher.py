@@ -93,6 +93,7 @@ class _Launcher:
         self._guard: subprocess.Popen[bytes] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
+        self._killed: set[int] = set()
         self._interrupts = 0
         self._interrupted_at: float | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
@@ -240,7 +241,8 @@ class _Launcher:
     def _collect(self) -> None:
         for number, process in enumerate(self._processes):
             if number not in self._ended and process.poll() is not None:
-                self._ended[number] = Ended(process.returncode, time.monotonic())
+                ours = number in self._killed and process.returncode == -signal.SIGKILL
+                self._ended[number] = Ended(process.returncode, time.monotonic(), by_launcher=ours)
                 self._folder.put_gone(number, process.returncode)
         service = self._service
         if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
@@ -289,6 +291,8 @@ class _Launcher:
     def _kill_rest(self) -> None:
         for number, process in enumerate(self._processes):
             if number not in self._ended:
+                if process.poll() is None:
+                    self._killed.add(number)
                 _kill_group(process)
 
     def _time_out(self) -> None:
