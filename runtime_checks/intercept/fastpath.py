@@ -25,13 +25,17 @@ class LayoutHook:
     double the cost per call.
     """
 
-    __slots__ = ("__weakref__", "_journal", "_program", "_silent", "_to_xla_layout", "_usual", "mend", "real")
+    __slots__ = (
+        "__weakref__", "_journal", "_layout", "_mend", "_program", "_retired", "_to_xla_layout", "_usual", "real",
+    )  # fmt: skip
 
     def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
         self._journal = journal
         self._program = program
         self.real = real
-        self._usual, self._silent, self.mend = _noting(journal, program, real, start)
+        self._layout = start
+        self._retired = False
+        self._usual, self._mend = _noting(journal, program, real, start)
         self._to_xla_layout = self._usual
         journal.hooks.add(self)
 
@@ -47,7 +51,16 @@ class LayoutHook:
 
     def retire(self) -> None:
         """Record nothing from now on."""
-        self._to_xla_layout = self._silent
+        real, layout = self.real, self._layout
+        self._retired = True
+        self._to_xla_layout = lambda dtype: layout if real is None else real._to_xla_layout(dtype)
+
+    def mend(self, layout: Any) -> None:
+        """Return another layout from now on."""
+        self._layout = layout
+        self._mend(layout)
+        if self._retired:
+            self.retire()
 
     def __eq__(self, layout: object) -> bool:
         """Whether JAX would find the original equal to the layout of an array; the default one is not compared."""
@@ -57,7 +70,8 @@ class LayoutHook:
 
     def called(self, frame: FrameType) -> None:
         """Record a call that C++ does not report."""
-        self._journal.note(self._journal.event_at(self._program, frame))
+        if not self._retired:
+            self._journal.note(self._journal.event_at(self._program, frame))
 
 
 def _hook_type(layout_type: Any) -> type[LayoutHook]:
@@ -68,10 +82,8 @@ def _hook_type(layout_type: Any) -> type[LayoutHook]:
     return type("LayoutHook", (LayoutHook, layout_type), {"__slots__": ()})
 
 
-def _noting(
-    journal: Journal, program: Program, real: Any, layout: Any
-) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Any]:
-    """The function that runs at every dispatch, one that records nothing, and one that changes the layout they return.
+def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
+    """The function that runs at every dispatch, and the one that changes the layout it returns.
 
     JAX leaves the caches cold between two calls, so each attribute read here costs a tenth of the whole budget. Hence
     the thread is not checked if the line is the expected one (``Journal.expect``).
@@ -102,14 +114,11 @@ def _noting(
             failed(error)
         return real._to_xla_layout(dtype)
 
-    def silent(dtype: Any) -> Any:
-        return layout if real is None else real._to_xla_layout(dtype)
-
     def mend(other: Any) -> None:
         nonlocal layout
         layout = other
 
-    return (to_xla_layout if real is None else to_real_layout), silent, mend
+    return (to_xla_layout if real is None else to_real_layout), mend
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
