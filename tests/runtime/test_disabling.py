@@ -89,3 +89,30 @@ def test_a_process_that_is_not_waited_for_longer_goes_on(tmp_path: Path) -> None
     )
     assert [one[0] for one in ended] == [0, 0], ended
     assert all("went on" in output and "spmdlint" not in output for _, output in ended), ended
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_enabled_again_it_sees_what_ran_before(mode: str, tmp_path: Path) -> None:
+    """Also calls of a library that jits anew each time, so that no jitted function exists between two of its calls."""
+    run = rehearse(
+        tmp_path,
+        f"""
+        from jax.experimental.multihost_utils import process_allgather
+        from spmdlint import runtime_checks
+        total = jax.jit(lambda v: jnp.sum(v))
+        def steps():
+            for _ in range(3):
+                process_allgather(np.array([1]))
+                total(everywhere([1, 1])).block_until_ready()
+        steps()
+        for _ in range(2):
+            runtime_checks.enable("{mode}")
+            steps()
+            print("calls", sum(runtime_checks.status().calls.values()), flush=True)
+            runtime_checks.disable()
+            steps()
+        """,
+        options=("--mode", "off"),
+    )
+    assert run.status == 0, run.output
+    assert run.output.count("calls 6\n") == 4, run.output
