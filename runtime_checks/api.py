@@ -91,10 +91,16 @@ def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, joi
 
 
 def disable() -> None:
-    """Remove the checks from this process; call it on every process at the same place."""
-    hook, _Installed.hook = _Installed.hook, None
+    """Remove the checks from this process; call it on every process at the same place.
+
+    In background mode, what was called until then is compared first, so this waits for the others: at most 10 s.
+
+    Raises :class:`DivergenceError` if that proves a divergence and the policy is "raise"; the checks then stay on.
+    """
+    hook = _Installed.hook
     if hook is not None:
         hook.stop()
+        _Installed.hook = None
 
 
 def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
@@ -153,7 +159,8 @@ def status() -> Status:
     """What is watched, how many calls were compared, and which layers are off and why."""
     hook = _Installed.hook
     if hook is None:
-        return Status("off", watching=False, reason="enable() has not been called")
+        ended = _Installed.times > 0
+        return Status("off", watching=False, reason="disable() was called" if ended else "enable() has not been called")
     session = hook.session
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)

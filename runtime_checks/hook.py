@@ -82,14 +82,24 @@ class Hook:
             self._activate()
 
     def stop(self) -> None:
-        """Remove everything from this process; processes that still wait for it learn that it has ended."""
-        if self.session is not None and self.session.checks.active:
-            self.guard.run(self.session.closing.leave_quietly)
+        """Remove everything from this process; processes that still wait for it learn that it has ended.
+
+        Raises :class:`DivergenceError`, and removes nothing, if a divergence is proven that is to be raised.
+        """
+        if self.session is None:
+            self._tell_switched_off()
+        elif self.session.checks.active:
+            self.guard.run(self.session.leaving.leave)
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
             sys.excepthook = self._previous_hook
+
+    def _tell_switched_off(self) -> None:
+        """Let the launcher know that there were no checks from the beginning."""
+        if self._folder is not None and self._process is not None and self._jobs == 0:
+            self._folder.put_state(self._process, State(state="finished", switched_off=True))
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -297,5 +307,7 @@ class Hook:
         if self.interception is not None:
             self.interception.remove()
             self.interception = None
+        if self.session is not None and self.session.background is not None:
+            self.session.background.journal.retire()
         self.session = None
         self.why_idle = why

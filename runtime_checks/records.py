@@ -179,7 +179,10 @@ class Where(Place, total=False):
 
 
 class State(Place, total=False):
-    """How a process ended, or where it is when the time-out of a rehearsal expires."""
+    """How a process ended, or where it is when the time-out of a rehearsal expires.
+
+    ``switched_off`` is whether the program has ended the checks itself, and may go on.
+    """
 
     state: str
     detail: str | None
@@ -193,6 +196,7 @@ class State(Place, total=False):
     stack: list[str] | None
     place: str | None
     uncounted: dict[str, list[QuietRecord]]
+    switched_off: bool
 
 
 class Gone(TypedDict):

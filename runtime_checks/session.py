@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.ending.leaving import Leaving
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -62,6 +63,7 @@ class Session:
             own.recorded = Journal(Ledger(), recording, lambda: None)
         self._lockstep = Lockstep(job, own, others, checks, ending, setup)
         self.health = Health(job, own, checks, self.background)
+        self.leaving = Leaving(job, own, others, checks, ending, setup, self.background, self.health.look)
         self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import History, read_history
@@ -20,13 +20,17 @@ ANSWERS_WITHIN = 2.5  # seconds for all answers
 
 
 class Asking:
-    """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
+    """Questions go through the store, and wake the process asked; for a dead process, its recording is read.
+
+    ``meanwhile`` is called while answers are awaited: two processes that ask each other at once both have to answer.
+    """
 
     def __init__(self, job: Job, others: OtherProcesses, background: Background) -> None:
         self._job = job
         self._others = others
         self._background = background
         self._number = 0
+        self.meanwhile: Callable[[], object] = lambda: None
         self._programs: dict[tuple[int, str], ProgramRecord] = {}
 
     def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
@@ -45,6 +49,7 @@ class Asking:
                 if answer is not None and answer.get("number") == self._number:
                     answers[process] = answer
                     waiting.discard(process)
+            self.meanwhile()
             if waiting:
                 time.sleep(pause)
                 pause = min(0.1, pause * 1.5)

@@ -78,7 +78,8 @@ class Lateness:
         ago = "" if still is None else f", {still:.0f} s ago"
         arrived = 0
         lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
-        answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
+        asked = [process for process in sorted(behind)[:SHOWN] if process != self._job.me]
+        answers = self._asking.ask(asked, {"stack": True}) if asked else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
                 where = answers[process].get("where") or Where()

@@ -7,6 +7,7 @@ a call that never comes. It runs before JAX's own exit, also at ``jax.distribute
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State
@@ -89,14 +91,6 @@ class Closing:
             return False
         self._look()
         return self._checks.active
-
-    def leave_quietly(self) -> None:
-        """Publish that this process makes no more calls, without waiting for the others."""
-        try:
-            self._finish("finished", State())
-            self._job.exchange.put_state(self._own.end_state("finished", None, None))
-        except StoreLostError:
-            return
 
     def _close(self, outcome: Outcome) -> None:
         self._setup.publish()
@@ -225,7 +219,7 @@ class Closing:
         if dead and outcome.state == "raised":
             # An exception after a peer's death is a consequence of it.
             return self._after_death(ended, dead)
-        return None
+        return self._without_exit(ended)
 
     def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
         processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
@@ -233,6 +227,31 @@ class Closing:
         others = name_processes(set(ended) - set(dead))
         message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
         return diverged("missing", message, None, processes, "died")
+
+    def _without_exit(self, ended: dict[int, State]) -> Report | None:
+        """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
+
+        Who ends by Python's exit has said so before; of the others only their launcher knows. All but these have ended
+        by now, so nothing is accused while another process still computes.
+        """
+        gone = {process: self._job.gone(process) for process in ended if "finals" not in ended[process]}
+        statuses = {process: status for process, status in gone.items() if status is not None}
+        if not statuses or is_elastic():
+            return None
+        words = _how_they_ended(statuses, self._own.ledger.groups())
+        here = {process: one for process, one in ended.items() if process not in statuses}
+        done = "finished" if all(one["state"] == "finished" for one in here.values()) else "ended"
+        verbs = ("has", "waits") if len(here) == 1 else ("have", "wait")
+        message = (
+            f"{words}; {name_processes(here)} {verbs[0]} {done} and {verbs[1]} for "
+            f"{'it' if len(statuses) == 1 else 'them'} in JAX's shutdown."
+        )
+        processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
+        by_itself = {process for process, status in statuses.items() if status >= 0}
+        for process in by_itself:
+            processes[process].state = "exited"
+            processes[process].detail = f"without Python's exit, status {statuses[process]}"
+        return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
 
     def _note_quiet(self, ended: dict[int, State]) -> None:
         quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
@@ -247,6 +266,25 @@ class Closing:
             if len(set(counts.values())) > 1:
                 words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
                 self._checks.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")
+
+
+def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str:
+    """How processes ended that did not say so, by their exit statuses, and after how many calls of these groups."""
+    alike: dict[str, list[int]] = {}
+    for process, status in sorted(statuses.items()):
+        made = sum(group.count for group in groups if process in group.processes)
+        after = f"after {made} parallel call{'' if made == 1 else 's'}"
+        alike.setdefault(f"{_how(status)} {after}", []).append(process)
+    return "; ".join(
+        f"{name_processes(who)} {words if len(who) == 1 else re.sub('^was ', 'were ', words)}"
+        for words, who in alike.items()
+    )
+
+
+def _how(status: int) -> str:
+    if status < 0:
+        return f"was killed by signal {-status}"
+    return f"ended without Python's exit, as by os._exit({status or ''}),"
 
 
 class Life:

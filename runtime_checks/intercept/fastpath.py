@@ -25,13 +25,17 @@ class LayoutHook:
     double the cost per call.
     """
 
-    __slots__ = ("__weakref__", "_journal", "_program", "_to_xla_layout", "_usual", "mend", "real")
+    __slots__ = (
+        "__weakref__", "_journal", "_layout", "_mend", "_program", "_retired", "_to_xla_layout", "_usual", "real",
+    )  # fmt: skip
 
     def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
         self._journal = journal
         self._program = program
         self.real = real
-        self._usual, self.mend = _noting(journal, program, real, start)
+        self._layout = start
+        self._retired = False
+        self._usual, self._mend = _noting(journal, program, real, start)
         self._to_xla_layout = self._usual
         journal.hooks.add(self)
 
@@ -45,6 +49,19 @@ class LayoutHook:
 
         self._to_xla_layout = first_ask
 
+    def retire(self) -> None:
+        """Record nothing from now on."""
+        real, layout = self.real, self._layout
+        self._retired = True
+        self._to_xla_layout = lambda dtype: layout if real is None else real._to_xla_layout(dtype)
+
+    def mend(self, layout: Any) -> None:
+        """Return another layout from now on."""
+        self._layout = layout
+        self._mend(layout)
+        if self._retired:
+            self.retire()
+
     def __eq__(self, layout: object) -> bool:
         """Whether JAX would find the original equal to the layout of an array; the default one is not compared."""
         return self is layout or self.real is None or bool(self.real == layout)
@@ -53,7 +70,8 @@ class LayoutHook:
 
     def called(self, frame: FrameType) -> None:
         """Record a call that C++ does not report."""
-        self._journal.note(self._journal.event_at(self._program, frame))
+        if not self._retired:
+            self._journal.note(self._journal.event_at(self._program, frame))
 
 
 def _hook_type(layout_type: Any) -> type[LayoutHook]:

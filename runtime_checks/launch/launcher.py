@@ -38,6 +38,7 @@ AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a 
 AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
 AFTER_INTERRUPT = 8.0
 ABSENT_AFTER = 3.0
+ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 
 
@@ -92,6 +93,7 @@ class _Launcher:
         self._guard: subprocess.Popen[bytes] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
+        self._killed: set[int] = set()
         self._interrupts = 0
         self._interrupted_at: float | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
@@ -239,7 +241,8 @@ class _Launcher:
     def _collect(self) -> None:
         for number, process in enumerate(self._processes):
             if number not in self._ended and process.poll() is not None:
-                self._ended[number] = Ended(process.returncode, time.monotonic())
+                ours = number in self._killed and process.returncode == -signal.SIGKILL
+                self._ended[number] = Ended(process.returncode, time.monotonic(), by_launcher=ours)
                 self._folder.put_gone(number, process.returncode)
         service = self._service
         if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
@@ -261,13 +264,19 @@ class _Launcher:
             self._kill_rest()
 
     def _look_for_absent(self, now: float) -> None:
-        """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``."""
-        if self._plan.mode == "off" or self._folder.report() is not None:
+        """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
+
+        After an interrupt, that is no divergence: it may have reached one before and the other inside that call. There
+        it is acted on only once the call returns, which it will not.
+        """
+        interrupted = self._interrupts > 0
+        if not interrupted and (self._plan.mode == "off" or self._folder.report() is not None):
             return
+        patience = ABSENT_AFTER_INTERRUPT if interrupted else ABSENT_AFTER
         absent = {
             number: self._folder.state(number) or State()
             for number, one in self._ended.items()
-            if not self._folder.joined(number) and now - one.when > ABSENT_AFTER
+            if not self._folder.joined(number) and now - one.when > patience
         }
         waiting = {
             number: site
@@ -275,12 +284,15 @@ class _Launcher:
             if number not in self._ended and (site := self._folder.joining(number)) is not None
         }
         if absent and waiting:
-            self._folder.put_report(absent_from_start(absent, waiting))
+            if not interrupted:
+                self._folder.put_report(absent_from_start(absent, waiting))
             self._kill_rest()
 
     def _kill_rest(self) -> None:
         for number, process in enumerate(self._processes):
             if number not in self._ended:
+                if process.poll() is None:
+                    self._killed.add(number)
                 _kill_group(process)
 
     def _time_out(self) -> None:

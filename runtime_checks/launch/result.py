@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, shortened
 
+ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
@@ -25,10 +26,14 @@ States = Mapping[int, State | None]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of one process: its exit status (negative: the signal) and when it was seen."""
+    """The end of one process: its exit status (negative: the signal) and when it was seen.
+
+    ``by_launcher`` is whether the launcher has killed it, which says nothing about the program.
+    """
 
     status: int
     when: float
+    by_launcher: bool = False
 
 
 def conclude(
@@ -48,7 +53,7 @@ def conclude(
     if left is not None:
         return left, DIVERGED_STATUS
     statuses = {number: one.status for number, one in sorted(ended.items())}
-    processes = {str(number): _process(states.get(number), statuses.get(number)) for number in sorted(states)}
+    processes = {str(number): _process(states.get(number), ended.get(number)) for number in sorted(states)}
     if timed_out:
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
@@ -62,9 +67,16 @@ def conclude(
     if not failed:
         verdict, message = _agreed(mode, states, joined)
         return Report(verdict, message, processes=processes), 0
-    words = _failures({number: _failure(states.get(number) or State(), status) for number, status in failed.items()})
-    first = min(failed, key=lambda number: ended[number].when)
-    status = failed[first]
+    by_themselves = {number: status for number, status in failed.items() if not ended[number].by_launcher} or failed
+    ways = {number: _failure(states.get(number) or State(), status) for number, status in by_themselves.items()}
+    words = _failures(ways)
+    rest = [number for number in failed if number not in by_themselves]
+    if rest:
+        words += (
+            f"; {name_processes(rest)} still ran long after that, and {'was' if len(rest) == 1 else 'were'} {ENDED}"
+        )
+    first = min(by_themselves, key=lambda number: ended[number].when)
+    status = by_themselves[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
 
 
@@ -93,6 +105,9 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
+    off = [number for number, state in states.items() if (state or State()).get("switched_off")]
+    if off:
+        return _switched_off(states, off)
     if not joined:
         return "unchecked", (
             f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
@@ -109,6 +124,22 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+
+
+def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
+    """The verdict and its sentence if the program has called ``disable()``: only what came before was compared."""
+    counts = sorted({sum(_counts(states[number]).values()) for number in off})
+    if not any(counts):
+        return "unchecked", (
+            f"{name_processes(off)} switched the checks off by disable() before the first parallel call, so nothing "
+            "was compared."
+        )
+    many = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    made = f"{many} parallel call{'' if many == '1' else 's'}"
+    return "clean", (
+        f"{name_processes(off)} switched the checks off by disable() after {made}, which agreed; what came after was "
+        f"not compared.{_unseen(states)}"
+    )
 
 
 def _unseen(states: States) -> str:
@@ -140,7 +171,7 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
         return None  # its checks failed: what it recorded is not all
     histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
-        status = ended[number].status if number in ended else None
+        status = ended[number].status if number in ended and not ended[number].by_launcher else None
         state = str(
             (told or State()).get("state") or ("running" if status is None else "died" if status else "finished")
         )
@@ -167,13 +198,16 @@ def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place])
     return diverged("missing", message, None, processes, "raised" if raised else None)
 
 
-def _process(state: State | None, status: int | None) -> ProcessReport:
+def _process(state: State | None, ended: Ended | None) -> ProcessReport:
     told = state or State()
+    status = None if ended is None or ended.by_launcher else ended.status
     default = "late" if status is None else "finished" if status == 0 else "died"
     one = reported(told, str(told.get("state") or default))
     one.stack, one.detail = told.get("stack"), told.get("detail")
     if one.detail is None and status:
         one.detail = _status_words(status)
+    if one.detail is None and ended is not None and ended.by_launcher:
+        one.detail = ENDED
     return one
 
 

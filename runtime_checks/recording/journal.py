@@ -32,6 +32,9 @@ class Hook(Protocol):
     def stop(self, ask: Callable[[], None]) -> None:
         """Call ``ask`` before each call from now on."""
 
+    def retire(self) -> None:
+        """Record nothing from now on."""
+
 
 class Event:
     """A program called from one line in one thread; every call of it is this one object.
@@ -115,6 +118,11 @@ class Journal:
             self.stopped = True
             for hook in list(self.hooks):
                 hook.stop(self._on_stop)
+
+    def retire(self) -> None:
+        """Record no more calls: programs that stay on the fast path keep their hooks, which do nothing then."""
+        for hook in list(self.hooks):
+            hook.retire()
 
     def note_slowly(self, event: Event) -> None:
         """Record a call that is not on the fast path."""

@@ -68,6 +68,8 @@ ADVICE_ON: Mapping[str, str] = {
     "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
     "died": "Find out what ended it: its last output for an exit status, the kernel's log (out of memory) or the "
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
+    "no exit": "End every process by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
+    "together with the other processes. os._exit() leaves that out.",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
     "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",

@@ -65,7 +65,9 @@ class Watcher:
         if background is not None and job.folder is None:
             self._last_words = LastWords(job, own, checks, ending, background)
         self._wake = threading.Event()
-        self._word = self._abort = False
+        self._word = self._abort = self._asked_meanwhile = False
+        if background is not None:
+            background.leader.asking.meanwhile = self._answer_meanwhile
         self._verdict: ShortVerdict | None = None
         self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
@@ -86,7 +88,7 @@ class Watcher:
         if verdict is not None:
             self._verdict = verdict
         else:
-            self._word = True
+            self._word = self._asked_meanwhile = True
             self._abort = self._abort or "abort" in word
         self._wake.set()
 
@@ -190,6 +192,12 @@ class Watcher:
             self._asked = now
             background.hear()
             ending.look()
+
+    def _answer_meanwhile(self) -> None:
+        """Answer while this thread itself waits for answers; what else it was woken for is left to the next look."""
+        if self._asked_meanwhile and self._background is not None and threading.current_thread() is self._thread:
+            self._asked_meanwhile = False
+            self._background.answer()
 
     def _look_at_setup(self) -> None:
         """Compare with one process; if all do so, all pairs are compared."""

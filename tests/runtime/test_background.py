@@ -203,3 +203,33 @@ def test_without_the_launcher(policy: str, tmp_path: Path) -> None:
     else:
         assert outputs.count("went on False False") == 2, outputs
         assert outputs.count("What to do") == outputs.count('{"spmdlint": "diverged"') == 1
+
+
+def test_processes_that_ask_each_other_at_once_both_answer(tmp_path: Path) -> None:
+    outputs = alone(
+        tmp_path,
+        """
+        import signal, threading
+        from jax.experimental.multihost_utils import process_allgather
+        jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+        me = jax.process_index()
+        at = int(np.ravel(process_allgather(np.array([int(time.time()) % 10**6])))[0]) + 4
+
+        def ask():
+            time.sleep(max(0, at - time.time() % 10**6))
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGUSR2)
+                time.sleep(4)
+            os._exit(0)
+
+        threading.Thread(target=ask).start()
+        if me == 1:
+            time.sleep(100)  # sleeps
+        process_allgather(np.array([1]))
+        """,
+        runner=("-m", "spmdlint.runtime_checks"),
+        environment={"SPMDLINT_RUNTIME_CHECKS": "background"},
+    )
+    for _, output in outputs:
+        assert output.count("process 1 is 1 call behind, at ") == 3, output
+        assert "does not answer" not in output

@@ -39,6 +39,46 @@ for i in range(100):
     assert run.seconds < PROMPT
 
 
+LAST = """
+if me == 1:
+    %s
+elif me == 2:
+    time.sleep(4)  # still computes when the others have ended
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+@pytest.mark.parametrize(
+    ("end", "how", "state", "processes"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9 after", "died", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(), after", "exited", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(), after", "exited", 3),
+    ],
+)
+def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
+    end: str, how: str, state: str, processes: int, mode: str, tmp_path: Path
+) -> None:
+    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()\n{LAST % end}"
+    run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
+    waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
+    assert run.report["message"] == told
+    assert run.report["processes"]["1"]["state"] == state
+    assert run.seconds < PROMPT
+
+
+def test_what_the_launcher_kills_is_not_told_as_killed(tmp_path: Path) -> None:
+    """Without checks, nobody sees that the other process waits in JAX's shutdown, until the launcher loses patience."""
+    program = STEPS + "if me == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    run = rehearse(tmp_path, program, options=("--mode", "off"))
+    assert (run.status, run.report["verdict"]) == (137, "failed"), run.output
+    words = "process 1 killed by SIGKILL; process 0 still ran long after that, and was ended by the launcher."
+    assert run.report["message"] == words
+    assert run.report["processes"]["0"]["detail"] == "ended by the launcher"
+
+
 def test_swallowed_exceptions_do_not_hide_a_divergence(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
@@ -102,6 +142,23 @@ for i in range(100000):
     assert run.status == 130, run.output
     assert run.report["verdict"] == "failed"
     assert run.seconds < PROMPT
+
+
+def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
+    program = tmp_path / "starts.py"
+    program.write_text(
+        """
+import os, threading, time
+import jax
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    time.sleep(100)
+threading.Timer(2, print, ("interrupt me",)).start()  # while this process waits for the other
+jax.distributed.initialize()
+"""
+    )
+    run = rehearse(tmp_path, program, interrupt_at="interrupt me")
+    assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
+    assert "the run was interrupted" in run.output
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])

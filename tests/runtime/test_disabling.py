@@ -1,0 +1,118 @@
+"""``disable()`` on real processes: what was called before it is compared, and what comes after is not even recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import alone, rehearse
+
+DIVERGES = """
+from spmdlint import runtime_checks
+jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable(mode="background", on_divergence="POLICY")
+me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+rows = NamedSharding(mesh, P("data"))
+x = jax.make_array_from_process_local_data(rows, np.ones(2, np.float32))
+total = jax.jit(lambda v: jnp.sum(v))
+double = jax.jit(lambda v: jnp.sum(v * 2))
+for _ in range(3):
+    total(x).block_until_ready(), double(x).block_until_ready()
+first, second = (total, double) if me == 0 else (double, total)
+first(x).block_until_ready(), second(x).block_until_ready()
+runtime_checks.disable()
+print("went on:", runtime_checks.status().reason)
+"""
+
+
+@pytest.mark.parametrize(("policy", "status"), [("report", 0), ("raise", 3), ("exit", 3)])
+def test_a_divergence_just_before_is_found(policy: str, status: int, tmp_path: Path) -> None:
+    ended = alone(tmp_path, DIVERGES.replace("POLICY", policy))
+    assert [one[0] for one in ended] == [status, status], ended
+    for _, output in ended:
+        assert "call 7 of processes 0-1 differs" in output
+        assert ("went on: disable() was called" in output) == (policy == "report")
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_what_comes_after_is_not_compared(mode: str, tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from spmdlint import runtime_checks
+        x = everywhere([1, 1])
+        total = jax.jit(lambda v: jnp.sum(v))
+        double = jax.jit(lambda v: jnp.sum(v * 2))
+        for _ in range(3):
+            total(x).block_until_ready(), double(x).block_until_ready()
+        runtime_checks.disable()
+        first, second = (total, double) if me == 0 else (double, total)
+        first(x).block_until_ready(), second(x).block_until_ready()
+        """,
+        options=("--mode", mode, "--ledger", str(tmp_path / "ledger")),
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert "processes 0-1 switched the checks off by disable() after 6 parallel calls" in run.report["message"]
+
+
+def test_nothing_was_compared_if_it_comes_first(tmp_path: Path) -> None:
+    program = tmp_path / "first.py"
+    program.write_text(
+        """
+import jax
+from spmdlint import runtime_checks
+runtime_checks.disable()
+jax.distributed.initialize()
+"""
+    )
+    run = rehearse(tmp_path, program)
+    assert (run.status, run.report["verdict"]) == (0, "unchecked"), run.output
+    assert "switched the checks off by disable() before the first parallel call" in run.report["message"]
+
+
+def test_a_process_that_is_not_waited_for_longer_goes_on(tmp_path: Path) -> None:
+    ended = alone(
+        tmp_path,
+        """
+        from jax.experimental.multihost_utils import process_allgather
+        from spmdlint import runtime_checks
+        jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+        runtime_checks.enable(mode="background")
+        process_allgather(np.array([1]))
+        if jax.process_index() == 1:
+            time.sleep(13)
+        runtime_checks.disable()
+        process_allgather(np.array([1]))
+        print("went on")
+        """,
+    )
+    assert [one[0] for one in ended] == [0, 0], ended
+    assert all("went on" in output and "spmdlint" not in output for _, output in ended), ended
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_enabled_again_it_sees_what_ran_before(mode: str, tmp_path: Path) -> None:
+    """Also calls of a library that jits anew each time, so that no jitted function exists between two of its calls."""
+    run = rehearse(
+        tmp_path,
+        f"""
+        from jax.experimental.multihost_utils import process_allgather
+        from spmdlint import runtime_checks
+        total = jax.jit(lambda v: jnp.sum(v))
+        def steps():
+            for _ in range(3):
+                process_allgather(np.array([1]))
+                total(everywhere([1, 1])).block_until_ready()
+        steps()
+        for _ in range(2):
+            runtime_checks.enable("{mode}")
+            steps()
+            print("calls", sum(runtime_checks.status().calls.values()), flush=True)
+            runtime_checks.disable()
+            steps()
+        """,
+        options=("--mode", "off"),
+    )
+    assert run.status == 0, run.output
+    assert run.output.count("calls 6\n") == 4, run.output
