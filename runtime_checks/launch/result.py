@@ -92,7 +92,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if any("dispatch" in ((state or State()).get("off") or ()) for state in states.values()):
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
-        return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
+        return "unchecked", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
     if not joined:
         return "unchecked", (
             f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
@@ -104,7 +104,8 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
     counts = [sum(_counts(state).values()) for state in states.values() if state is not None]
     if not any(counts):
-        return "clean", f"{processes} ended; they made no parallel calls.{_unseen(states)}"
+        none = f"{processes} ended; they made no parallel calls, so nothing was compared."
+        return "unchecked", f"{none}{_unseen(states)}"
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"

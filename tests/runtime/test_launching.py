@@ -58,8 +58,12 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     program = "step = jax.jit(jnp.sum)\nfor _ in range(int(sys.argv[1])):\n    value(step(everywhere([1, 2])))\n"
     (tmp_path / "none").mkdir()
     without = rehearse(tmp_path / "none", "print('joined')", options=("--fail-on-unchecked",))
-    assert (without.status, without.report["verdict"]) == (0, "clean"), without.output
-    assert without.report["message"] == "processes 0-1 ended; they made no parallel calls."
+    assert (without.status, without.report["verdict"]) == (2, "unchecked"), without.output
+    assert without.report["message"] == "processes 0-1 ended; they made no parallel calls, so nothing was compared."
+    (tmp_path / "one").mkdir()
+    one = rehearse(tmp_path / "one", program.replace("int(sys.argv[1])", "3"), 1, options=("--fail-on-unchecked",))
+    assert (one.status, one.report["verdict"]) == (2, "unchecked"), one.output
+    assert "there was only one, so nothing was compared" in one.report["message"]
     run = rehearse(tmp_path, program.replace("int(sys.argv[1])", "3"))
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
 
@@ -91,7 +95,7 @@ print("process", jax.process_index(), "of", jax.process_count())
 def test_the_launchers_numbers_take_the_place_of_the_programs(tmp_path: Path) -> None:
     (tmp_path / "explicit.py").write_text(EXPLICIT)
     run = rehearse(tmp_path, tmp_path / "explicit.py")
-    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert (run.status, run.report["verdict"]) == (0, "unchecked"), run.output
     for process in (0, 1):
         assert f"[{process}] process {process} of 2" in run.output
         told = f"was called for process 1 of 4; in this rehearsal it is process {process} of 2."
