@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.bydevice import by_device
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     differs,
@@ -100,8 +101,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 processes[process].arguments = records[process].get("arguments")
                 processes[process].static = records[process].get("static") or None
                 processes[process].recent = _recent(rows[process], first)
-            if found.field == "function":
-                tell_definitions(processes, records)
+            tell_apart(processes, records, found.field)
             message = differs(first, group, found.words, records)
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
