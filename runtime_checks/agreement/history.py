@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     differs,
@@ -106,8 +106,16 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
+            if _are_racing(rows, there):
+                report.advice = ADVICE_ON["threads"]
             return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _are_racing(rows: Mapping[int, Mapping[int, Row]], there: Mapping[int, Row]) -> bool:
+    """Whether the main thread of a process and another one make these calls, or those that differ."""
+    calls = [*(one.values() for one in rows.values()), there.values()]
+    return any(len({row.aside for row in one}) > 1 for one in calls)
 
 
 def _sequences(

@@ -14,7 +14,7 @@ from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, shortened
+from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, racing_threads, shortened
 
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
@@ -61,7 +61,7 @@ def conclude(
     failed = {number: status for number, status in statuses.items() if status != 0}
     if not failed:
         verdict, message = _agreed(mode, states, joined)
-        return Report(verdict, message, processes=processes), 0
+        return Report(verdict, message, processes=processes, notes=_racing(states)), 0
     words = _failures({number: _failure(states.get(number) or State(), status) for number, status in failed.items()})
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
@@ -110,6 +110,12 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+
+
+def _racing(states: States) -> list[str]:
+    """The remark on processes in which several threads made parallel calls: in another run they may diverge."""
+    threads = {number: names for number, state in states.items() if (names := (state or State()).get("threads"))}
+    return [racing_threads(threads)] if threads else []
 
 
 def _unseen(states: States) -> str:

@@ -68,6 +68,24 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
 
 
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_clean_run_says_that_several_threads_made_calls(mode: str, tmp_path: Path) -> None:
+    program = """
+    import threading
+    step = jax.jit(jnp.sum)
+    value(step(everywhere([1, 2])))
+    loader = threading.Thread(target=lambda: value(step(everywhere([3, 4]))) and time.sleep(1), name="loader")
+    loader.start()
+    loader.join()
+    value(step(everywhere([5, 6])))
+    """
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    told = "Several threads make parallel calls, whose order is therefore not determined: in processes 0-1, "
+    assert run.report["notes"] == [f"{told}MainThread, loader."], run.output
+    assert f"  Note: {run.report['notes'][0]}" in run.output
+
+
 def test_a_library_may_ask_for_jax_before_it_is_imported(tmp_path: Path) -> None:
     """As datasets and transformers do when they are imported: they look for its spec, and import nothing."""
     asks = "import importlib.util\nassert importlib.util.find_spec('jax') is not None\n"
