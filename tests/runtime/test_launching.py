@@ -211,6 +211,37 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("--help",), 0, ""),
+        (("nothere.py",), 2, "nothere.py: give a Python file, or -m and a module."),
+        (
+            ("--mode", "background", "alone.py"),
+            2,
+            "set the environment variable SPMDLINT_RUNTIME_CHECKS=background instead",
+        ),
+        (("--mode=off", "alone.py"), 2, "set the environment variable SPMDLINT_RUNTIME_CHECKS=off instead"),
+        (("--report", "x", "alone.py"), 2, "There is no option --report: settings are environment variables"),
+        ((), 2, "usage: python -m spmdlint.runtime_checks"),
+    ],
+)
+def test_what_the_runner_does_not_take(words: tuple[str, ...], status: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+    assert "started" not in done.stdout
+    assert ("SPMDLINT_RUNTIME_CHECKS is the mode" in done.stdout) == (status == 0)
+
+
+@pytest.mark.parametrize(
     ("program", "shown", "told"),
     [
         (

@@ -248,6 +248,13 @@ def test_a_job_of_more_processes_than_the_one_before_it_moves_it_too(tmp_path, c
     assert {path.stem for path in tmp_path.glob("*.ledger")} == {"0", "1", "2"}
 
 
+def test_a_word_that_it_does_not_know_is_answered_with_what_it_does(tmp_path, capsys):
+    status, _, said = told(capsys, "show", str(tmp_path))
+    assert status == 2
+    assert "does not take 'show'" in said
+    assert "diff (report the first call at which the processes differ)" in said
+
+
 def test_recordings_of_two_jobs_are_not_compared(tmp_path, capsys):
     """Those of an earlier job were gathered from one host, and those of the last from the others."""
     for number in range(2):
