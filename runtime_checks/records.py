@@ -193,6 +193,7 @@ class State(Place, total=False):
     undecided: dict[str, Count]
     off: list[str]
     unplaced: list[str]
+    threads: list[str]
     stack: list[str] | None
     place: str | None
     uncounted: dict[str, list[QuietRecord]]

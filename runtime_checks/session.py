@@ -96,6 +96,7 @@ class Session:
         if threading.get_ident() not in group.threads:
             group.threads.add(threading.get_ident())  # before it waits for its turn: the threads race for that
             if len(group.threads) > 1:
+                own.racing.update(thread_names(group))
                 self.checks.note(racing_threads({self.me: thread_names(group)}))
         with group.lock:
             entry = group.append(program, call.site)

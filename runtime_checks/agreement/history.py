@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.bydevice import by_device
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     differs,
@@ -100,14 +101,21 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 processes[process].arguments = records[process].get("arguments")
                 processes[process].static = records[process].get("static") or None
                 processes[process].recent = _recent(rows[process], first)
-            if found.field == "function":
-                tell_definitions(processes, records)
+            tell_apart(processes, records, found.field)
             message = differs(first, group, found.words, records)
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
+            if _are_racing(rows, there):
+                report.advice = ADVICE_ON["threads"]
             return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _are_racing(rows: Mapping[int, Mapping[int, Row]], there: Mapping[int, Row]) -> bool:
+    """Whether the main thread of a process and another one make these calls, or those that differ."""
+    calls = [*(one.values() for one in rows.values()), there.values()]
+    return any(len({row.aside for row in one}) > 1 for one in calls)
 
 
 def _sequences(

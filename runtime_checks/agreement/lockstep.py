@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.narrowing import Narrowing
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
@@ -19,14 +20,7 @@ from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side, Subtree
-from spmdlint.runtime_checks.reporting.report import (
-    ADVICE_ON,
-    ProcessReport,
-    Report,
-    diverged,
-    reported,
-    tell_definitions,
-)
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import differs, name_processes, racing_threads
 from spmdlint.runtime_checks.transport.exchange import tree
 from spmdlint.runtime_checks.transport.job import Job
@@ -236,8 +230,7 @@ class Lockstep:
             for process in records:
                 passed = call.source if process == me else bool(messages[process].get("source"))
                 processes[process].detail = f"is_source={passed}"
-        if difference.field == "function":
-            tell_definitions(processes, records)
+        tell_apart(processes, records, difference.field)
         words = differs(entry.index, group.processes, difference.words, records)
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
         if difference.kind != "sequence":  # the programs of two functions differ anyway

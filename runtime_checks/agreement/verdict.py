@@ -77,7 +77,7 @@ def _decided(records: Sides) -> bool:
 
 def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
-        return Difference("program", "executable", f" in its executable: {sides(records, _executable)}")
+        return Difference("program", "executable", f" in its executable: {sides(records, executable_words)}")
     agree = ", though its arguments agree" if _same_arguments(records) else ""
     return Difference("program", "module", f" in its lowered program{agree}")
 
@@ -88,7 +88,8 @@ def _executables_differ(records: Sides) -> bool:
     return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
 
 
-def _executable(record: Side) -> str:
+def executable_words(record: Side) -> str:
+    """The compiled program of one side: the beginning of its digest, and where it is from."""
     name = str(record.get("executable") or "unknown").rpartition("/")[2]
     return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
 
@@ -137,13 +138,23 @@ def _are_lambdas(records: Sides) -> bool:
 
 
 def _environments(records: Sides) -> str:
+    return ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
+
+
+def _uneven_settings(records: Sides) -> dict[str, dict[int, str | None]]:
+    """The settings that differ, each with its value on every process."""
     names = sorted({name for record in records.values() for name in record.get("environment") or {}})
-    told = []
-    for name in names:
-        values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
-        if len(set(values.values())) > 1:
-            told.append(f"{name} ({sides(values)})")
-    return ", ".join(told)
+    told = {
+        name: {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
+        for name in names
+    }
+    return {name: values for name, values in told.items() if len(set(values.values())) > 1}
+
+
+def environment_words(records: Sides) -> dict[int, str]:
+    """The settings that differ as each process has them."""
+    uneven = _uneven_settings(records)
+    return {number: ", ".join(f"{name} = {values[number]}" for name, values in uneven.items()) for number in records}
 
 
 def _static_difference(records: Sides) -> Difference | None:
@@ -160,7 +171,7 @@ def _value_difference(records: Sides) -> Difference:
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
     leaf = _first_leaf(records)
     at = f", at {leaf.path}" if leaf.path else ""
-    return Difference("value", "value", f" in {name}{at}: {_value_words(leaf, records)}")
+    return Difference("value", "value", f" in {name}{at}: {_leaf_words(leaf, records)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +194,7 @@ def _first_leaf(records: Sides) -> _Leaf:
     return _Leaf(0, "", {number: str(record.get("value")) for number, record in records.items()})
 
 
-def _value_words(leaf: _Leaf, records: Sides) -> str:
+def _leaf_words(leaf: _Leaf, records: Sides) -> str:
     """The sides of a leaf: values where they are known, and digests only where nothing else tells them apart."""
     plain = {number: _DIGEST.sub("", words) for number, words in leaf.words.items()}
     apart = len(set(plain.values())) == len(set(leaf.words.values()))
@@ -201,6 +212,17 @@ def _value_words(leaf: _Leaf, records: Sides) -> str:
         return found
     alike = (name_processes(n for n, each in leaf.words.items() if each == one) for one in _distinct(leaf.words))
     return f"{found} (alike are {'; '.join(alike)})"
+
+
+def value_words(records: Sides) -> dict[int, str]:
+    """The asserted value of each process: digests only where nothing else tells them apart."""
+    words = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
+    plain = {number: _DIGEST.sub("", told) for number, told in words.items()}
+    apart = len(set(plain.values())) == len(set(words.values()))
+    return {
+        number: f"{records[number].get('name') or 'value'} = {told}"
+        for number, told in (plain if apart else words).items()
+    }
 
 
 def _distinct(words: Mapping[int, str]) -> list[str]:

@@ -57,13 +57,15 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
     """
     if report.verdict not in ("diverged", "failed"):
         return
-    lines = {place for process in _telling(report) for place in _lines(process)}
+    telling = _telling(report)
+    lines = {place for process in telling for place in _lines(process)}
+    uncalled = {place for process in telling if not (process.callers or process.stack) for place in _lines(process)}
     files = {filename for filename, _ in lines if Path(filename).is_file()}
     if not files:
         return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    told = relevant(_lint(sorted(files), linter), lines, report.explained_by)
+    told = relevant(_lint(sorted(files), linter), lines, uncalled, report.explained_by)
     report.findings = told.findings
     found = list(dict.fromkeys(finding["code"] for finding in told.findings))
     rest = [] if told.exact and found else report.explained_by
@@ -73,11 +75,11 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
 def _telling(report: Report) -> list[ProcessReport]:
     """The processes whose lines may have a cause that the linter sees.
 
-    What ends a process by a signal is on no line. If an exception did it, that is on the lines it passed through; the
-    others only wait.
+    What ends a process by a signal, or without an exception, is on no line that is known. If an exception did it, that
+    is on the lines it passed through; the others only wait.
     """
     processes = list(report.processes.values())
-    if report.kind not in (None, "missing") or not any(one.killed or one.state == "raised" for one in processes):
+    if report.kind not in (None, "missing") or not any(one.state in ("died", "raised") for one in processes):
         return processes
     return [one for one in processes if one.state == "raised"]
 
@@ -100,18 +102,23 @@ def _lint(files: list[str], linter: Sequence[str]) -> list[Linted]:
         return []
 
 
-def relevant(findings: Sequence[Linted], lines: Set[tuple[str, int]], rules: Sequence[str]) -> Relevant:
+def relevant(
+    findings: Sequence[Linted], lines: Set[tuple[str, int]], uncalled: Set[tuple[str, int]], rules: Sequence[str]
+) -> Relevant:
     """The findings that point to one of the lines, by one of the rules if there are any.
 
     First those on the lines themselves, then those of a function on the path that only lead to such a line. If there
-    are none, those of other functions that lead there: a helper for many cases has findings about each of them.
+    are none, those of other functions that lead to one of the ``uncalled``, the lines of processes of which nothing
+    else is known: a helper for many cases has findings about each of them, and any may be the caller.
     """
-    path = _Path(lines)
+    path, open_end = _Path(lines), _Path(uncalled)
     ranked: dict[int, list[Finding]] = {ON_LINE: [], ON_PATH: [], LEADS: []}
     for finding in findings:
         places = [_place(finding), *map(_place, finding["related"])]
         rank = path.rank(places)
         if rank is None or (rules and finding["code"] not in rules):
+            continue
+        if rank == LEADS and open_end.rank(places) is None:
             continue
         related: list[Step] = [
             {"place": f"{filename}:{row}", "message": other["message"]}

@@ -29,6 +29,7 @@ from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -373,6 +374,7 @@ def show(report: Report, rules: Container[str] | None = None) -> None:
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))
     else:
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
+        sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes)
     sys.stderr.flush()
 
 

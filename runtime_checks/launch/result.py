@@ -14,7 +14,7 @@ from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, shortened
+from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, racing_threads, shortened
 
 ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
@@ -66,7 +66,7 @@ def conclude(
     failed = {number: status for number, status in statuses.items() if status != 0}
     if not failed:
         verdict, message = _agreed(mode, states, joined)
-        return Report(verdict, message, processes=processes), 0
+        return Report(verdict, message, processes=processes, notes=_racing(states)), 0
     by_themselves = {number: status for number, status in failed.items() if not ended[number].by_launcher} or failed
     ways = {number: _failure(states.get(number) or State(), status) for number, status in by_themselves.items()}
     words = _failures(ways)
@@ -104,7 +104,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if any("dispatch" in ((state or State()).get("off") or ()) for state in states.values()):
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
-        return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
+        return "unchecked", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
     off = [number for number, state in states.items() if (state or State()).get("switched_off")]
     if off:
         return _switched_off(states, off)
@@ -119,7 +119,8 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
     counts = [sum(_counts(state).values()) for state in states.values() if state is not None]
     if not any(counts):
-        return "clean", f"{processes} ended; they made no parallel calls.{_unseen(states)}"
+        none = f"{processes} ended; they made no parallel calls, so nothing was compared."
+        return "unchecked", f"{none}{_unseen(states)}"
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
@@ -140,6 +141,12 @@ def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
         f"{name_processes(off)} switched the checks off by disable() after {made}, which agreed; what came after was "
         f"not compared.{_unseen(states)}"
     )
+
+
+def _racing(states: States) -> list[str]:
+    """The remark on processes in which several threads made parallel calls: in another run they may diverge."""
+    threads = {number: names for number, state in states.items() if (names := (state or State()).get("threads"))}
+    return [racing_threads(threads)] if threads else []
 
 
 def _unseen(states: States) -> str:

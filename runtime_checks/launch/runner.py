@@ -9,34 +9,43 @@ import types
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from spmdlint.runtime_checks.api import enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.options import choose, launched_process
+from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
-       python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
+       python -m spmdlint.runtime_checks --explain LEDGER_FOLDER
+It has no other options: the environment variable SPMDLINT_RUNTIME_CHECKS is the mode (lockstep, background or off), and
+further settings are environment variables as well, which the guide lists. What follows the script is its own."""
+REFUSED_STATUS = 2  # as of ``spmdlint run``: nothing was run
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a script or a module as Python would; its exit and exceptions become those of this process."""
     words = list(arguments)
-    if not words or (words[0] == "-m" and len(words) < 2) or words[0] in ("-h", "--help"):
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(USAGE + "\n")
+        return 0
+    if not words or (words[0] == "-m" and len(words) < 2):
         sys.stderr.write(USAGE + "\n")
-        return 2
+        return REFUSED_STATUS
     if words[0] == "--explain" and len(words) == 2:
         return explain(Path(words[1]))
     try:
         choose(None, None)
     except ValueError as error:  # here, instead of a traceback from the middle of the program's imports
         sys.stderr.write(f"spmdlint: {error}\n")
-        return 2
+        return REFUSED_STATUS
+    if words[0] != "-m" and not Path(words[0]).is_file():
+        sys.stderr.write(f"spmdlint: {_no_script(words)}\n")
+        return REFUSED_STATUS
     die_with_launcher()
     sys.excepthook = _uncaught
     when_imported("jax", _begin)
@@ -51,6 +60,17 @@ def main(arguments: Sequence[str]) -> int:
         left_by(end)
         raise
     return 0
+
+
+def _no_script(words: Sequence[str]) -> str:
+    """The answer to a first word that is no script: an option is not taken for the name of one."""
+    if not words[0].startswith("-"):
+        return f"There is no script {Path(words[0]).absolute()}: give a Python file, or -m and a module."
+    option, _, value = words[0].partition("=")
+    if option != "--mode":
+        return f"There is no option {option}: settings are environment variables, and Python's options stand before -m."
+    mode = value or (words[1] if len(words) > 1 and words[1] in get_args(Mode) else "lockstep|background|off")
+    return f"There is no option --mode: set the environment variable {MODE_VARIABLE}={mode} instead."
 
 
 def _begin() -> None:
@@ -89,8 +109,6 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
 def run_script(words: list[str]) -> None:
     """Run a script as ``__main__``; unlike with runpy, its globals outlive it, for exit handlers and threads."""
     path = Path(words[0]).absolute()
-    if not path.is_file():
-        raise SystemExit(f"There is no script {path}: give a Python file, or -m and a module.")
     sys.argv = words
     sys.path.insert(0, str(path.resolve().parent))
     main_module = types.ModuleType("__main__")

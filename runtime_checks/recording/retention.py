@@ -2,20 +2,82 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict
 
 from spmdlint.runtime_checks.records import Name, UnknownRecordError, read_record
 
 KEPT = 4  # earlier jobs, each with up to some 65 MB for each process
+LOCKED_WITHIN = 5.0  # seconds for the other processes of a job, each of which moves some files at most
 UNNAMED = "unnamed"
+_RECORDING = re.compile(r"^\d+\.(ledger|events)$")
 _FOLDER = re.compile(r"^job-[\w-]+$")
 
 
-def set_aside(ledger: Path) -> None:
-    """Move the recording at this path, if there is one, into the folder of its job, beside the new one."""
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep the other processes of a job from moving or beginning recordings in a folder that they share.
+
+    The lock ends with its process at the latest. Where the file system has none, or it is not free for long, this one
+    goes on without.
+    """
+    lock = _lock(folder)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    limit = time.monotonic() + LOCKED_WITHIN
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < limit:
+                time.sleep(0.01)
+                continue
+        except OSError:
+            pass
+        return lock
+
+
+def set_aside(ledger: Path, job: str) -> None:
+    """Move the recordings of other jobs in this folder, and one at this path, into folders of their jobs.
+
+    The first process of a job moves those of all processes of the job before, which may have had more of them. The
+    others find a recording of their own job.
+    """
+    folder, own = ledger.parent, ledger.stem
+    others = (path.stem for path in folder.iterdir() if _RECORDING.match(path.name) and path.stem != own)
+    first = next(others, None)
+    if first is not None and job_of(folder / f"{first}.events") != job:
+        for stem in {first, *others}:
+            if job_of(folder / f"{stem}.events") != job:
+                _move(folder / f"{stem}.ledger")
+    _move(ledger)
+    for old in earlier(folder)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _move(ledger: Path) -> None:
+    """Move the two files of a recording, if they are there, into the folder of its job."""
     events = ledger.with_suffix(".events")
     if not ledger.exists() and not events.exists():
         return
@@ -27,10 +89,8 @@ def set_aside(ledger: Path) -> None:
         number += 1  # a process that was restarted within its job
     folder.mkdir(exist_ok=True)
     for path in (ledger, events):
-        if path.exists():
+        with suppress(FileNotFoundError):  # without a lock, another process may have moved it
             path.replace(folder / path.name)
-    for old in earlier(ledger.parent)[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def earlier(folder: Path) -> list[Path]:

@@ -12,13 +12,15 @@ from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.transport.exchange import Exchange
 
 RECENT = 8
+THREADS = 8  # that are named
 
 
 class ThisProcess:
     """The calls of this process, and what it tells of itself.
 
     ``layers`` are the layers of interception, "on" or why not. ``journal`` has the calls in background mode, and
-    ``recorded`` is the journal that is written to files, if there is one.
+    ``recorded`` is the journal that is written to files, if there is one. ``racing`` are the names of the threads that
+    make calls over one set of processes, if there are several.
     """
 
     def __init__(self) -> None:
@@ -27,6 +29,7 @@ class ThisProcess:
         self.unplaced = Unplaced()
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
+        self.racing: set[str] = set()
         self.journal: Journal | None = None
         self.recorded: Journal | None = None
 
@@ -66,6 +69,7 @@ class ThisProcess:
             "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
+            "threads": sorted(self.racing)[:THREADS],
             "off": self.layers_off,
             "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,

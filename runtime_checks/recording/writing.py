@@ -31,7 +31,7 @@ from spmdlint.runtime_checks.recording.layout import (
     Line,
     packed_program,
 )
-from spmdlint.runtime_checks.recording.retention import UNNAMED, set_aside
+from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
 from spmdlint.runtime_checks.recording.timing import Times
 from spmdlint.runtime_checks.records import ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -55,16 +55,19 @@ class Recording:
 
     def __init__(self, path: Path, job: str = UNNAMED, *, lockstep: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        set_aside(path)
         events = path.with_suffix(".events")
-        with _new(path) as file:
-            if hasattr(os, "posix_fallocate"):
-                # A hole in the file without room on the disk would kill the process at the first write.
-                os.posix_fallocate(file.fileno(), 0, SIZE)
-            else:
-                file.truncate(SIZE)
-            self._map = mmap.mmap(file.fileno(), SIZE)
-        _new(events).close()
+        with alone_in(path.parent):
+            set_aside(path, job)
+            with _new(events) as file:
+                # First of all: another process takes a recording without it for one of an earlier job.
+                file.write((json.dumps({"job": job}) + "\n").encode())
+            with _new(path) as file:
+                if hasattr(os, "posix_fallocate"):
+                    # A hole in the file without room on the disk would kill the process at the first write.
+                    os.posix_fallocate(file.fileno(), 0, SIZE)
+                else:
+                    file.truncate(SIZE)
+                self._map = mmap.mmap(file.fileno(), SIZE)
         self._times = Times(self._map, TIMES)
         self._events = events
         self._bytes = 0
@@ -78,7 +81,6 @@ class Recording:
         self._groups: set[str] = set()
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
-        self._line({"job": job})
         if lockstep:
             self._line({"lockstep": True})
 

@@ -107,11 +107,6 @@ class ProcessReport:
     detail: str | None = None
     recent: list[Place] = field(default_factory=list)
 
-    @property
-    def killed(self) -> bool:
-        """Whether a signal ended it."""
-        return self.state == "died" and (self.detail or "").startswith("killed")
-
     def told(self) -> State:
         """The state and the place, for sentences."""
         where: State = {"index": self.index, "function": self.function, "filename": self.filename, "line": self.line}
@@ -179,17 +174,16 @@ def diverged(
         message=message,
         index=index,
         group=sorted(processes),
-        explained_by=[] if _ended_by_a_signal(kind, processes.values()) else list(EXPLAINED_BY[kind]),
+        explained_by=[] if _without_a_line(kind, processes.values()) else list(EXPLAINED_BY[kind]),
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
 
 
-def _ended_by_a_signal(kind: Kind, processes: Collection[ProcessReport]) -> bool:
-    """Whether the cause is a signal that ended a process, which no line of the program explains."""
-    return (
-        kind == "missing" and any(one.killed for one in processes) and all(one.state != "raised" for one in processes)
-    )
+def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
+    """Whether the cause is a signal, or an end as by ``os._exit``, of which no line of the program is known."""
+    states = {one.state for one in processes}
+    return kind == "missing" and "died" in states and "raised" not in states
 
 
 def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:

@@ -10,6 +10,7 @@ from typing import NoReturn
 from spmdlint.errors import UsageError
 
 _CHOICE = re.compile(r"argument (?P<name>[^:]+): invalid choice: (?P<quote>['\"])(?P<word>.*?)(?P=quote)(?= \(|,)")
+FEW = 4  # commands that an answer explains
 _REQUIRED = "the following arguments are required: "
 _EXPECTED = re.compile(r"argument (?P<name>[^:]+): expected (?P<what>.*)")
 
@@ -43,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         if choice := _CHOICE.match(message):
             choices = self._choices(choice["name"])
             near = nearest(choice["word"], choices)
-            way_out = f"Did you mean {near!r}?" if near else f"It takes {', '.join(choices)}."
+            way_out = f"Did you mean {near!r}?" if near else f"It takes {', '.join(self._told(choices))}."
             raise UsageError(f"{choice['name']} does not take {choice['word']!r}. {way_out}")
         if expected := _EXPECTED.match(message):
             what = expected["what"].replace("one argument", "a value")
@@ -71,6 +72,18 @@ class Parser(argparse.ArgumentParser):
             if name in (argparse._get_action_name(action), action.metavar, action.dest) and action.choices:
                 return [str(each) for each in action.choices]
         return []
+
+    def _told(self, choices: Sequence[str]) -> list[str]:
+        """The words that can be chosen; of a few commands, with what each does."""
+        helps = {
+            each.dest: each.help
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for each in action._choices_actions
+        }
+        if len(choices) > FEW:
+            return list(choices)
+        return [f"{word} ({found})" if (found := helps.get(word)) else word for word in choices]
 
     def _unknown_options(self) -> Iterator[str]:
         """The options before the first word that is not one: what follows may belong to a script."""

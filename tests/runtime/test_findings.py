@@ -71,3 +71,30 @@ def test_findings_of_other_cases_in_the_script_are_left_out(tmp_path: Path) -> N
     assert run.verdict == ("diverged", "missing"), run.output
     assert [one["code"] for one in run.report["findings"]] == ["SPMD301"]
     assert run.report["explained_by"] == ["SPMD301"]
+
+
+def test_a_function_that_nobody_called_explains_nothing(tmp_path: Path) -> None:
+    program = """
+    from jax.experimental import multihost_utils
+    def gather():
+        multihost_utils.process_allgather(np.array([1]))  # in the helper
+    def unused():
+        if jax.process_index() == 0:
+            gather()
+    def main():
+        gather()
+        if os.environ.get("NEVER"):
+            unused()
+        if mine.isdigit():
+            END
+        gather()
+    mine = os.environ["SPMDLINT_PROCESS"].replace("0", "-")
+    main()
+    """
+    returned = rehearse(tmp_path, program.replace("END", "return"))
+    assert returned.verdict == ("diverged", "missing"), returned.output
+    assert returned.line(0) == returned.marked("in the helper")
+    assert returned.report["findings"] == [], returned.output
+    died = rehearse(tmp_path, program.replace("END", "os._exit(9)"))
+    assert died.verdict == ("diverged", "missing"), died.output
+    assert died.report["findings"] == died.report["explained_by"] == [], died.output

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import ProgramRecord
+from spmdlint.runtime_checks.reporting.report import ADVICE, ADVICE_ON
 
 ALL = (0, 1, 2)
 Call = tuple[str, tuple[int, ...]]
@@ -117,6 +118,7 @@ def test_calls_of_threads_are_compared_on_each_device() -> None:
     assert (report.kind, report.index) == ("sequence", 2)
     assert [report.processes[p].function for p in "01"] == ["train", "gather"]
     assert [report.processes[p].line for p in "01"] == [3, 3]
+    assert report.advice == ADVICE["sequence"], "the other thread makes no call on these devices"
 
 
 def test_calls_of_threads_that_share_devices_have_one_order() -> None:
@@ -124,6 +126,7 @@ def test_calls_of_threads_that_share_devices_have_one_order() -> None:
     report = judge({0: here, 1: there}, on_devices)
     assert report is not None
     assert (report.kind, report.index) == ("sequence", 2)
+    assert report.advice == ADVICE_ON["threads"]
 
 
 def test_calls_of_threads_whose_beginning_is_forgotten_prove_nothing() -> None:

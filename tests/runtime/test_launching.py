@@ -58,10 +58,32 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     program = "step = jax.jit(jnp.sum)\nfor _ in range(int(sys.argv[1])):\n    value(step(everywhere([1, 2])))\n"
     (tmp_path / "none").mkdir()
     without = rehearse(tmp_path / "none", "print('joined')", options=("--fail-on-unchecked",))
-    assert (without.status, without.report["verdict"]) == (0, "clean"), without.output
-    assert without.report["message"] == "processes 0-1 ended; they made no parallel calls."
+    assert (without.status, without.report["verdict"]) == (2, "unchecked"), without.output
+    assert without.report["message"] == "processes 0-1 ended; they made no parallel calls, so nothing was compared."
+    (tmp_path / "one").mkdir()
+    one = rehearse(tmp_path / "one", program.replace("int(sys.argv[1])", "3"), 1, options=("--fail-on-unchecked",))
+    assert (one.status, one.report["verdict"]) == (2, "unchecked"), one.output
+    assert "there was only one, so nothing was compared" in one.report["message"]
     run = rehearse(tmp_path, program.replace("int(sys.argv[1])", "3"))
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_clean_run_says_that_several_threads_made_calls(mode: str, tmp_path: Path) -> None:
+    program = """
+    import threading
+    step = jax.jit(jnp.sum)
+    value(step(everywhere([1, 2])))
+    loader = threading.Thread(target=lambda: value(step(everywhere([3, 4]))) and time.sleep(1), name="loader")
+    loader.start()
+    loader.join()
+    value(step(everywhere([5, 6])))
+    """
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    told = "Several threads make parallel calls, whose order is therefore not determined: in processes 0-1, "
+    assert run.report["notes"] == [f"{told}MainThread, loader."], run.output
+    assert f"  Note: {run.report['notes'][0]}" in run.output
 
 
 def test_a_library_may_ask_for_jax_before_it_is_imported(tmp_path: Path) -> None:
@@ -91,7 +113,7 @@ print("process", jax.process_index(), "of", jax.process_count())
 def test_the_launchers_numbers_take_the_place_of_the_programs(tmp_path: Path) -> None:
     (tmp_path / "explicit.py").write_text(EXPLICIT)
     run = rehearse(tmp_path, tmp_path / "explicit.py")
-    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert (run.status, run.report["verdict"]) == (0, "unchecked"), run.output
     for process in (0, 1):
         assert f"[{process}] process {process} of 2" in run.output
         told = f"was called for process 1 of 4; in this rehearsal it is process {process} of 2."
@@ -186,6 +208,37 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("--help",), 0, ""),
+        (("nothere.py",), 2, "nothere.py: give a Python file, or -m and a module."),
+        (
+            ("--mode", "background", "alone.py"),
+            2,
+            "set the environment variable SPMDLINT_RUNTIME_CHECKS=background instead",
+        ),
+        (("--mode=off", "alone.py"), 2, "set the environment variable SPMDLINT_RUNTIME_CHECKS=off instead"),
+        (("--report", "x", "alone.py"), 2, "There is no option --report: settings are environment variables"),
+        ((), 2, "usage: python -m spmdlint.runtime_checks"),
+    ],
+)
+def test_what_the_runner_does_not_take(words: tuple[str, ...], status: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+    assert "started" not in done.stdout
+    assert ("SPMDLINT_RUNTIME_CHECKS is the mode" in done.stdout) == (status == 0)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from spmdlint.runtime_checks.recording import writing
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.layout import CALLS, pack_runs, unpack_runs
 from spmdlint.runtime_checks.recording.reading import read, read_programs
-from spmdlint.runtime_checks.recording.retention import KEPT, earlier
+from spmdlint.runtime_checks.recording.retention import KEPT, earlier, job_of
 from spmdlint.runtime_checks.recording.timing import times_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
@@ -212,12 +213,55 @@ def test_only_the_last_jobs_are_kept(tmp_path):
     assert len(earlier(tmp_path)) == KEPT
 
 
-def test_recordings_of_two_jobs_are_not_compared(tmp_path, capsys):
+def test_a_restart_with_fewer_processes_moves_the_whole_job_before_it(tmp_path, capsys):
     """Three processes crashed, and two were started again in the same folder."""
     for number in range(3):
-        Process(tmp_path, number).make(SAVE, 9)
-    for number in range(2):
+        Process(tmp_path, number).make(STEP if number else SAVE, 9)
+    for number in (1, 0):
         Process(tmp_path, number, "second").make(STEP, 3)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["processes"], data["notes"]) == (0, [0, 1], [])
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"0.ledger", "0.events", "1.ledger", "1.events", "job-first"}
+    status, data = diff(tmp_path / "job-first", capsys)
+    assert (status, data["processes"]) == (3, [0, 1, 2])
+
+
+def test_processes_that_start_at_once_move_the_job_before_them_once(tmp_path):
+    many = 6
+    for number in range(many):
+        Process(tmp_path, number, "job0").make(STEP, 3)
+    for job in ("job1", "job2", "job3"):
+        with ThreadPoolExecutor(many) as pool:
+            list(pool.map(lambda number, job=job: Process(tmp_path, number, job).make(STEP, 3), range(many)))
+    kept = {folder.name: len(list(folder.iterdir())) for folder in earlier(tmp_path)}
+    assert kept == {f"job-job{number}": 2 * many for number in range(3)}
+    assert len(list(tmp_path.glob("*.ledger"))) == many
+    assert {job_of(path) for path in tmp_path.glob("*.events")} == {"job3"}
+
+
+def test_a_job_of_more_processes_than_the_one_before_it_moves_it_too(tmp_path, capsys):
+    Process(tmp_path, 0).make(SAVE, 9)
+    for number in (2, 1, 0):
+        Process(tmp_path, number, "second").make(STEP, 3)
+    assert (tmp_path / "job-first" / "0.ledger").exists()
+    assert {path.stem for path in tmp_path.glob("*.ledger")} == {"0", "1", "2"}
+
+
+def test_a_word_that_it_does_not_know_is_answered_with_what_it_does(tmp_path, capsys):
+    status, _, said = told(capsys, "show", str(tmp_path))
+    assert status == 2
+    assert "does not take 'show'" in said
+    assert "diff (report the first call at which the processes differ)" in said
+
+
+def test_recordings_of_two_jobs_are_not_compared(tmp_path, capsys):
+    """Those of an earlier job were gathered from one host, and those of the last from the others."""
+    for number in range(2):
+        Process(tmp_path, number).make(STEP, 3)
+    Process(tmp_path / "other", 2, "before").make(SAVE, 9)
+    for path in (tmp_path / "other").iterdir():
+        path.rename(tmp_path / path.name)
     status, data = diff(tmp_path, capsys)
     assert (status, data["processes"], data["report"]) == (0, [0, 1], None)
     assert "The recordings of process 2 are of another job." in data["notes"]

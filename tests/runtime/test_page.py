@@ -148,6 +148,42 @@ def test_recordings_of_either_mode_tell_the_shapes_that_differ(tmp_path, capsys,
     assert "in the shape of x: process 0: [2, 4]; process 1: [2, 5]" in told["message"]
 
 
+VALUES = """
+from spmdlint import runtime_checks
+value(jax.jit(jnp.sum)(everywhere([1])))
+runtime_checks.assert_equal(VALUE, "asserted")
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+@pytest.mark.parametrize("value", ["5 + me * 2", "{'scale': me % 2, 'rest': [1, np.arange(40.0)]}"])
+def test_processes_with_different_values_are_different_sides(tmp_path, capsys, mode, value):
+    (tmp_path / "spmdlint.toml").touch()
+    page, ledger = tmp_path / "page.html", tmp_path / "ledger"
+    options = ("--mode", mode, "--html", str(page), "--ledger", str(ledger))
+    run = rehearse(tmp_path, VALUES.replace("VALUE", value), options=options)
+    assert run.verdict == ("diverged", "value"), run.output
+    assert main(["ledger", "diff", str(ledger)]) == 3
+    for text in (run.output, capsys.readouterr().out):
+        assert "Process 0: calling, call 2" in text
+        assert "Process 1: calling, call 2" in text
+    for data in (Parsed(page.read_text(encoding="utf-8")).data, written(ledger, tmp_path / "after.html").data):
+        assert [side["processes"] for side in data["sides"]] == [[0], [1]]
+        assert data["calls"]["mark"] == 1
+    if "scale" not in value:
+        details = [run.report["processes"][number]["detail"] for number in ("0", "1")]
+        assert details == ["asserted = 5", "asserted = 7"]
+
+
+def test_without_a_difference_between_them_processes_are_one_side(tmp_path):
+    program = "multihost_utils.sync_global_devices('checkpoint ' + ('a' if me == 1 else 'b'))"
+    run = rehearse(tmp_path, "from jax.experimental import multihost_utils\n" + program, processes=3)
+    assert run.verdict == ("diverged", "arguments"), run.output
+    assert "Processes 0, 2: calling" in run.output
+    assert "Process 1: calling" in run.output
+    assert run.report["processes"]["1"]["detail"] == "name = 'checkpoint a'"
+
+
 def test_the_recording_of_a_process_that_finished_early_proves_it(tmp_path, capsys):
     ledgers = tmp_path / "ledgers"
     run = rehearse(tmp_path, DIVERGENT / "one_batch_less.py", options=("--ledger", str(ledgers)))

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.launch.result import absent_from_start
@@ -189,12 +191,28 @@ def test_findings_on_the_lines_come_before_those_that_lead_there(tmp_path: Path)
     assert report.explained_by == list(EXPLAINED_BY["missing"])
 
 
-def test_a_signal_has_no_findings_and_an_exception_those_on_its_stack(tmp_path: Path) -> None:
+def test_findings_elsewhere_do_not_count_where_the_callers_are_known(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "def helper():\n    barrier()\ndef other():\n    if mine:\n        helper()\ndef main():\n    helper()\n"
+    )
+    other = finding("SPMD301", script, 5, related=2)
+    waiting = ProcessReport("waiting", 3, "b", str(script), 2, [f"{script}:7"])
+    assert join_to(diverged("missing", "words", 3, {0: waiting}), script, [other]) == []
+    stack = ProcessReport("waiting", 3, "b", str(script), 2, stack=[f"{script}:7 in main", f"{script}:2 in helper"])
+    assert join_to(diverged("missing", "words", 3, {0: stack}), script, [other]) == []
+    # Another process, of which only the line is known, may have come through any function.
+    unknown = ProcessReport("finished", 2, "b", str(script), 2)
+    assert join_to(diverged("missing", "words", 3, {0: waiting, 1: unknown}), script, [other]) == [f"{script}:5"]
+
+
+@pytest.mark.parametrize("how", ["killed by SIGKILL", "ended with exit status 9"])
+def test_a_death_has_no_findings_and_an_exception_those_on_its_stack(how: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("")
     findings = [finding("SPMD301", script, 9), finding("SPMD303", script, 5)]
     waiting = ProcessReport("waiting", 3, "step", str(script), 9)
-    killed = diverged("missing", "words", 3, {0: waiting, 1: ProcessReport("died", 2, detail="killed by SIGKILL")})
+    killed = diverged("missing", "words", 3, {0: waiting, 1: ProcessReport("died", 2, detail=how)})
     assert join_to(killed, script, findings) == []
     assert "may explain it" not in as_text(killed)
     raised = diverged("missing", "w", 3, {0: waiting, 1: ProcessReport("raised", 2, "main", str(script), 4)})
