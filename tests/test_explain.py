@@ -235,7 +235,7 @@ def test_functions_of_one_name_in_files_of_one_name_are_told_apart(project):
 
 def test_where_its_knowledge_ends(explain):
     out = explain(18).out
-    assert "mystery(state): fleet.mystery; its effect is not known" in out
+    assert "mystery(state): fleet.mystery; no parallel call is known of it, so it counts as making none" in out
     assert "state: no source of variance is known; it counts as uniform" in out
 
 

@@ -200,13 +200,17 @@ class Explainer:
     def _conditions(self, frame: Frame, numbers: list[int]) -> Iterator[Guard]:
         """The conditions and loops on the line itself."""
         function = self.ev.function(frame)
-        for branch in self.control.branches(frame.ref):
-            if branch.test in numbers:
-                yield self._with_silence(frame, self._branch(frame, branch, True))
+        joined = [branch for branch in self.control.branches(frame.ref) if branch.test in numbers]
+        for branch in joined:
+            yield self._with_silence(frame, self._branch(frame, branch, True))
+        told = {branch.test for branch in joined}
         for each in function.blocks:
             test = function.operations[each.test] if each.test is not None else None
             if isinstance(test, s.Next) and test.iterable in numbers:
                 yield self._loop(frame, test)
+            elif each.test in numbers and each.test not in told and any(e.kind == "true" for e in each.edges):
+                leaves = Guard(Site(frame.ref, each.test), True, self.variation(frame, each.test))
+                yield self._with_silence(frame, leaves)  # a loop, whose ways do not meet again
 
     def _branch(self, frame: Frame, branch: Branch, answer: bool) -> Guard:
         return Guard(Site(frame.ref, branch.test), answer, self.variation(frame, branch.test))

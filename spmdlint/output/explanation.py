@@ -193,8 +193,9 @@ class Writer:
 
     def _call(self, call: CallNote) -> Iterator[str]:
         what = ", ".join(self._callee(callee) for callee in call.callees)
-        if call.unknown:
-            what = f"{what or 'unknown'}; its effect is not known, so it counts as making no parallel call"
+        if call.unknown and not call.effect:
+            makes = "no parallel call is known of it" if what else "its effect is not known"
+            what = f"{what or 'unknown'}; {makes}, so it counts as making none"
         yield f"  {self._code(call.site)}: {what}"
         for facet, reason in call.result.facets:
             yield f"    what it returns: its {facet} varies ({reason.kind})"

@@ -92,11 +92,14 @@ class _Told:
 
     def __init__(self, hazards: Collection[Hazard]) -> None:
         self._hazards = hazards
+        self.any = False
+        """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
         self._by_call: dict[Site, int] = {}
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
+        self.any = True
         if other.hazard not in self._hazards:
             return
         number = self._by_call.get(other.call.site)
@@ -223,7 +226,7 @@ class Divergences:
         # The innermost guard of a call is the one to fix; the outer ones add nothing new.
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
             told.add(divergence)
-        if not told.found:
+        if not told.any:
             missed = self._in_worlds(frame)
             if missed is not None:
                 told.add(missed)

@@ -88,7 +88,8 @@ class Mixups:
         if isinstance(index, s.Slice):
             if index.lower is not None and index.step is not None:
                 return self._share(frame, number, index.lower, index.step)
-            return self._first(frame, number, operation, index)
+            window = self._window(frame, number, index.lower) if index.lower is not None else None
+            return window or self._first(frame, number, operation, index)
         place = self.quantities.of(frame, operation.index)
         if place is None or place.role != "place":
             return None
@@ -117,6 +118,21 @@ class Mixups:
         if one is None or other is None or (one.role, other.role) != ("place", "count") or one.unit == other.unit:
             return None
         return Mixup("share", Site(frame.ref, number), one, other)
+
+    def _window(self, frame: Frame, number: int, start: int) -> Mixup | None:
+        """A window that begins at an index times the size of a part: ``process_index() * (size // device_count())``."""
+        operations = frame.code.operations
+        product = operations[resolved(self.ev, frame, start)]
+        if not isinstance(product, s.Binary) or product.operator != "*":
+            return None
+        for place, size in ((product.left, product.right), (product.right, product.left)):
+            one, divided = self.quantities.of(frame, place), operations[resolved(self.ev, frame, size)]
+            if one is None or (one.role, one.unit) != ("place", "process") or not isinstance(divided, s.Binary):
+                continue
+            count = self.quantities.of(frame, divided.right) if divided.operator == "//" else None
+            if count is not None and count.role == "count" and count.unit != "process":
+                return Mixup("share", Site(frame.ref, number), one, count)
+        return None
 
     def _compared(self, frame: Frame, number: int, operation: s.Compare) -> Mixup | None:
         if len(operation.operators) != 1 or operation.operators[0] not in _ORDERS:
@@ -151,6 +167,8 @@ class Mixups:
         if isinstance(callee, External):
             if callee.name in self.table.strides and len(arguments) == 4:
                 return self._share(frame, number, arguments[1].value, arguments[3].value)
+            if callee.name == "builtins.range" and len(arguments) == 2:
+                return self._window(frame, number, arguments[0].value)
             if callee.name == "builtins.range" and len(arguments) == 3:
                 return self._share(frame, number, arguments[0].value, arguments[2].value)
             if callee.name in self.table.meshes and arguments:
