@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     "functions that the object was made from",
     "copy": "is a method that returns the same object with different fields",
     "record": "makes an object with its parameters as attributes",
+    "dispatch": "returns a function that runs its first argument, or what is registered for it by `.register`",
 }
 """By kind: what the function does."""
 

@@ -14,7 +14,7 @@ from spmdlint.knowledge.files import file_names, read_file
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context", "decorator", "layer", "forward", "copy", "record",
+    "constraint", "context", "decorator", "layer", "forward", "copy", "record", "dispatch",
 ]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 

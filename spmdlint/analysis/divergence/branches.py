@@ -144,7 +144,7 @@ class Divergences:
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)
-        self.worlds = Worlds(evaluator, lambda frame, number: self._varies(frame, number))
+        self.worlds = Worlds(evaluator, self._varies)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""
@@ -301,9 +301,7 @@ class Divergences:
         failing = failed.index(True) if any(failed) else None  # calls in that arm are in `finally`
         until = join if failing is None else None
         again = None if self._leaves_a_loop(frame, number) else number
-        given = frozenset() if any(failed) else self._parting(frame, number, until, again)
-        first = self._calls(frame, yes, until, again, given)
-        second = self._calls(frame, no, until, again, given)
+        first, second, given = self._sides(frame, number, (yes, no), until, again, parts=not any(failed))
         if same_calls(first, second) or all(failed):
             both = "both branches make the same parallel calls (their arguments are not compared)"
             same = both if first else "neither branch makes a parallel call"
@@ -348,17 +346,32 @@ class Divergences:
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
         return "the calls after it span processes only if their arguments do, which is not known"
 
-    def _parting(self, frame: Frame, branch: int, until: int | None, again: int | None) -> Closed:
+    def _sides(
+        self,
+        frame: Frame,
+        branch: int,
+        arms: tuple[int, int],
+        until: int | None,
+        again: int | None,
+        *,
+        parts: bool,
+    ) -> tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...], Closed]:
+        """The calls of both arms, and what is closed for that: an answer inside one arm, if it ``parts`` equal arms."""
+        first, second = (self._calls(frame, arm, until, again) for arm in arms)
+        asked = self.ev.function(frame).blocks[branch].test
+        if not parts or asked is None or not same_calls(first, second) or self.facets.content.of(frame, asked) is None:
+            return first, second, frozenset()
+        given = self._parting(frame, arms, until, again)
+        if given:
+            first, second = (self._calls(frame, arm, until, again, given) for arm in arms)
+        return first, second, given
+
+    def _parting(self, frame: Frame, arms: tuple[int, int], until: int | None, again: int | None) -> Closed:
         """What a uniform condition inside one arm closes, if only then the arms make different calls; else nothing.
 
         So it is for the process that returns early only ``if debug``: the others do not ask.
         """
         flow, function, live = self.ev.flow(frame.ref), self.ev.function(frame), self.ev.live_blocks(frame)
-        arms, asked = _arms(function.blocks[branch]), function.blocks[branch].test
-        if arms is None or asked is None or not same_calls(*(self._calls(frame, arm, until, again) for arm in arms)):
-            return frozenset()
-        if self.facets.content.of(frame, asked) is None:
-            return frozenset()
         one, other = (set(flow.order(arm, until, caught=True)) for arm in arms)
         for block in sorted((one ^ other) & live):
             test, ways = function.blocks[block].test, _arms(function.blocks[block])

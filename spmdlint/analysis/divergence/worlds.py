@@ -15,12 +15,16 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any
 
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, FunctionValue, certain
+from spmdlint.knowledge.elements import Deed, elements
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -86,7 +90,7 @@ class Worlds:
 
     def _is_rank(self, frame: Frame, number: int) -> bool:
         known = certain(self.ev.value(frame, number))
-        return isinstance(known, Applied) and _OF_PROCESS.get(known.name) == "rank"
+        return isinstance(known, Applied) and units().places.get(known.name) == "process"
 
     def alike(self, frame: Frame, call: int) -> bool:
         """Whether all processes make a call equally often, and some do, in every world that is tried."""
@@ -442,15 +446,19 @@ class _Process:
         known = certain(self.ev.value(frame, number))
         if isinstance(known, Constant) and isinstance(known.value, (int, str, float, type(None))):
             return known.value
-        if isinstance(known, Applied) and known.name in _OF_PROCESS:
-            return self._of_process(known.name)
+        asked = self._of_process(known.name) if isinstance(known, Applied) else None
+        if asked is not None:
+            return asked
         if isinstance(known, (External, FunctionValue)):
             return known
         loose = loose or self.search.worlds.varies(frame, number)
         return _Unknown((frame.ref, number, *parts), loose=loose)
 
-    def _of_process(self, name: str) -> int:
-        return self.rank if _OF_PROCESS[name] == "rank" else self.count
+    def _of_process(self, name: str) -> int | None:
+        """What a function says of the processes: which one this is, or how many there are."""
+        if units().places.get(name) == "process":
+            return self.rank
+        return self.count if units().counts.get(name) == "process" else None
 
     # -- unknown values
 
@@ -537,14 +545,14 @@ class _Process:
     def _compared(self, left: Any, sign: str, right: Any) -> bool:
         if left is None or right is None or isinstance(left, str) or isinstance(right, str):
             if not isinstance(left, _Unknown) and not isinstance(right, _Unknown):
-                return bool(_COMPARE[sign](left, right)) if sign in _COMPARE else bool(_refuse())
+                return bool(COMPARISONS[sign](left, right)) if sign in COMPARISONS else bool(_refuse())
             unknown = left if isinstance(left, _Unknown) else right
             other = right if isinstance(left, _Unknown) else left
             answer = bool(self._asked("truth", _Unknown((*unknown.key, other), loose=unknown.loose)))
             return answer != (sign in ("is not", "!=")) if sign in _EQUAL else bool(_refuse())
-        if sign not in _COMPARE:
+        if sign not in COMPARISONS:
             return bool(_refuse())
-        return bool(_COMPARE[sign](self._number(left), self._number(right)))
+        return bool(COMPARISONS[sign](self._number(left), self._number(right)))
 
     # -- parts and attributes
 
@@ -587,37 +595,49 @@ class _Process:
         if active.depth == 0 and number in self.search.calls:
             return _Unknown((active.frame.ref, number), loose=True)
         if plain:
-            if isinstance(callee, External) and callee.name in _OF_PROCESS:
-                return self._of_process(callee.name)
-            if isinstance(callee, External) and callee.name in _LIBRARY and not keywords:
-                return _LIBRARY[callee.name](self, *positional)
+            if isinstance(callee, External):
+                asked = self._of_process(callee.name)
+                deed = elements().get(callee.name) if not keywords else None
+                if asked is not None or deed is not None:
+                    return asked if deed is None else _ELEMENTS[deed](self, *positional)
             if isinstance(callee, _Method) and not keywords:
                 return self._method(callee, positional)
             if isinstance(callee, (_Closure, FunctionValue)):
                 return self._inside(active, number, callee, positional, keywords)
         given = [*positional, *keywords.values()]
-        if not isinstance(callee, External) and any(self._is_listed(value) for value in given):
-            return _refuse()  # it may make a list longer
-        return self._unknown(active, number, loose=any(not isinstance(value, _ALIKE) for value in given))
+        if isinstance(callee, External):
+            return self._unknown(active, number, loose=not _are_alike(given))
+        return self._not_followed(active, number, given)
 
     def _inside(
         self, active: _Activation, number: int, callee: Any, positional: list[Any], keywords: dict[str, Any]
     ) -> Any:
         """The result of a function of the program, which is run if it is small enough to be followed."""
+        given = [*positional, *keywords.values()]
+        inner = self._entered(callee, active.depth + 1) if active.depth < MAX_DEPTH else None
+        formals = inner.function.formals if inner is not None else ()
+        named = {**{formal.name: value for formal, value in zip(formals, positional, strict=False)}, **keywords}
+        if inner is not None and len(named) == len(given) and all(f.default or f.name in named for f in formals):
+            with suppress(_UndecidedError):
+                return self._run(inner, named)
+        return self._not_followed(active, number, given)
+
+    def _not_followed(self, active: _Activation, number: int, given: Sequence[Any]) -> Any:
+        """What a call gives that is not run; it may make a list longer."""
+        if any(self._is_listed(value) for value in given):
+            return _refuse()
+        return self._unknown(active, number, loose=not _are_alike(given))
+
+    def _entered(self, callee: Any, depth: int) -> _Activation | None:
+        """A function of the program, ready to run; None if it cannot be."""
+        if not isinstance(callee, (_Closure, FunctionValue)) or getattr(callee, "receiver", None) is not None:
+            return None
         function = self.ev.project.function(callee.ref)
-        formals = [formal.name for formal in function.formals]
         simple = all(formal.kind in ("positional-only", "standard") for formal in function.formals)
-        whole = not isinstance(callee, FunctionValue) or callee.receiver is None
-        asks = simple and whole and not function.generator and not function.asynchronous
-        if not asks or active.depth >= MAX_DEPTH or len(positional) + len(keywords) != len(formals):
-            loose = any(not isinstance(value, _ALIKE) for value in (*positional, *keywords.values()))
-            return self._unknown(active, number, loose=loose)
+        if not simple or function.generator or function.asynchronous:
+            return None
         outer = callee.outer if isinstance(callee, _Closure) else None
-        inner = _Activation(self.ev.free_frame(callee.ref), outer, active.depth + 1)
-        try:
-            return self._run(inner, {**dict(zip(formals, positional, strict=False)), **keywords})
-        except _UndecidedError:
-            return self._unknown(active, number, loose=True)
+        return _Activation(self.ev.free_frame(callee.ref), outer, depth)
 
     def _method(self, method: _Method, arguments: list[Any]) -> Any:
         rows = self._sequence(method.base)
@@ -664,17 +684,14 @@ class _Process:
             return row
         if not isinstance(function, (_Closure, FunctionValue)):
             return _Unknown(("applied",), loose=True)
-        return self._run_closure(function, [row])
+        return self._called(function, [row])
 
-    def _run_closure(self, function: Any, given: list[Any]) -> Any:
-        if not isinstance(function, (_Closure, FunctionValue)):
+    def _called(self, function: Any, given: list[Any]) -> Any:
+        """The result of a function that a library's function calls."""
+        inner = self._entered(function, MAX_DEPTH)
+        if inner is None or len(inner.function.formals) != len(given):
             return _refuse()
-        of = self.ev.project.function(function.ref)
-        if of.generator or of.asynchronous or len(of.formals) != len(given):
-            return _refuse()
-        outer = function.outer if isinstance(function, _Closure) else None
-        named = {formal.name: value for formal, value in zip(of.formals, given, strict=True)}
-        return self._run(_Activation(self.ev.free_frame(function.ref), outer, MAX_DEPTH), named)
+        return self._run(inner, dict(zip([formal.name for formal in inner.function.formals], given, strict=True)))
 
     def _numbers(self, arguments: Sequence[Any]) -> list[Any]:
         if len(arguments) == 1:
@@ -706,7 +723,7 @@ class _Process:
     def _iter(self, rows: Any, *end: Any) -> Iterator[Any]:
         if not end:
             return self._iterator(rows)
-        return iter(lambda: self._run_closure(rows, []), self._end(end[0]))
+        return iter(lambda: self._called(rows, []), self._end(end[0]))
 
     def _next_of(self, rows: Any) -> Any:
         return next(rows) if isinstance(rows, Iterator) else _refuse()
@@ -741,6 +758,11 @@ class _Process:
         return None
 
 
+def _are_alike(values: Iterable[Any]) -> bool:
+    """Whether what a call is given is the same on every process, so that its result is: a number may be its own."""
+    return all(isinstance(value, _ALIKE) for value in values)
+
+
 def _refuse() -> Any:
     raise _UndecidedError
 
@@ -750,65 +772,34 @@ def _void() -> Any:
 
 
 _ALIKE = (_Unknown, str, type(None), External, FunctionValue)
-"""What a call can be given without its result being loose: a number may be the process's own."""
 _OF_LISTS = frozenset("append extend copy pop popleft tolist shape".split())
 _EQUAL = frozenset(("is", "is not", "==", "!="))
-_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "/": operator.truediv,
-    "%": operator.mod,
+_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {**ARITHMETIC, "/": operator.truediv}
+_ELEMENTS: Mapping[Deed, Callable[..., Any]] = {
+    "length": _Process._len,
+    "range": _Process._range,
+    "list": _Process._listed,
+    "enumerate": _Process._enumerate,
+    "zip": _Process._zip,
+    "filter": _Process._filter,
+    "map": _Process._map,
+    "minimum": _Process._min,
+    "maximum": _Process._max,
+    "divide": _Process._divmod,
+    "integer": _Process._int,
+    "iterate": _Process._iter,
+    "slice": _Process._slice,
+    "next": _Process._next_of,
+    "reverse": _Process._reversed,
+    "chain": _Process._chain,
+    "repeat": _Process._repeat,
+    "takewhile": _Process._takewhile,
+    "nothing": _Process._none,
+    "islice": _Process._islice,
+    "ceiling": _Process._ceil,
+    "floor": _Process._floor,
+    "split": _Process._split,
 }
-_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
-}
-_OF_PROCESS: Mapping[str, Literal["rank", "count"]] = {
-    "jax.process_index": "rank",
-    "jax.process_count": "count",
-}
-_LIBRARY: Mapping[str, Callable[..., Any]] = {
-    "builtins.len": _Process._len,
-    "builtins.range": _Process._range,
-    "numpy.arange": _Process._range,
-    "builtins.list": _Process._listed,
-    "builtins.tuple": _Process._listed,
-    "builtins.sorted": _Process._listed,
-    "builtins.enumerate": _Process._enumerate,
-    "builtins.zip": _Process._zip,
-    "builtins.filter": _Process._filter,
-    "builtins.map": _Process._map,
-    "builtins.min": _Process._min,
-    "builtins.max": _Process._max,
-    "builtins.divmod": _Process._divmod,
-    "builtins.int": _Process._int,
-    "builtins.round": _Process._int,
-    "builtins.iter": _Process._iter,
-    "builtins.slice": _Process._slice,
-    "builtins.next": _Process._next_of,
-    "builtins.reversed": _Process._reversed,
-    "collections.deque": _Process._listed,
-    "itertools.chain": _Process._chain,
-    "itertools.repeat": _Process._repeat,
-    "itertools.takewhile": _Process._takewhile,
-    "builtins.print": _Process._none,
-    "itertools.islice": _Process._islice,
-    "math.ceil": _Process._ceil,
-    "math.floor": _Process._floor,
-    "numpy.ceil": _Process._ceil,
-    "numpy.floor": _Process._floor,
-    "numpy.array_split": _Process._split,
-}
-
-
 _DOES: Mapping[type, Callable[[_Process, _Activation, int, Any], Any]] = {
     s.Const: _Process._const,
     s.Parameter: _Process._parameter,

@@ -12,7 +12,6 @@ from spmdlint.program.link import FunctionRef
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
-MAKERS = frozenset(("functools.singledispatch", "functools.singledispatchmethod"))
 _REGISTER = "register"
 
 

@@ -14,7 +14,7 @@ from spmdlint.analysis.evaluation import comprehension, displays, folding, stand
 from spmdlint.analysis.evaluation.bindings import bind
 from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.comparing import compared
-from spmdlint.analysis.evaluation.dispatched import MAKERS, implementations
+from spmdlint.analysis.evaluation.dispatched import implementations
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_names_of, name_at
@@ -455,7 +455,7 @@ class Evaluator(Frames):
         if known is not None and known.kind == "decorator" and arguments.positional:
             changed = known.unless is not None and (arguments.open or arguments.keyword(known.unless) is not None)
             return ANYTHING if changed else arguments.positional[0]
-        if name in MAKERS:
+        if known is not None and known.kind == "dispatch":
             chosen = implementations(self, frame, arguments)
             if chosen is not None:
                 return chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spmdlint.analysis.evaluation.values import (
@@ -24,12 +24,14 @@ MAX_REPEATED = 64
 """The most elements of a repeated list that are kept; a longer one is known only by its first elements."""
 _LIMIT = 10_000  # characters or elements: "x" * 10**9 must not be computed
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "//": operator.floordiv,
     "%": operator.mod,
+}
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -38,6 +40,10 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "is": operator.eq,  # on constants, `is` is used only with None, True and False
     "is not": operator.ne,
+}
+_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+    **ARITHMETIC,
+    **COMPARISONS,
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }

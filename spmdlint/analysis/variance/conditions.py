@@ -7,11 +7,11 @@ assumption that it does not.
 
 from __future__ import annotations
 
-import operator as op
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.folding import ARITHMETIC
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Unknown, certain, constant
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.program import summary as s
@@ -55,7 +55,6 @@ _FIRST: dict[Key, bool] = {
     ("==", _ZERO, _NUMBER): True,
 }
 IS_FIRST: Key = ("==", _NUMBER, _ZERO)
-_ARITHMETIC = {"+": op.add, "-": op.sub, "*": op.mul, "//": op.floordiv, "%": op.mod}
 
 
 class Conditions:
@@ -361,9 +360,9 @@ def _number(key: object) -> int | None:
     if key[0] == "constant":
         return int(key[1]) if key[1].isdecimal() else None
     sides = [_number(side) for side in key[2:]] if key[0] == "binary" else []
-    if len(sides) != 2 or sides[0] is None or sides[1] is None or key[1] not in _ARITHMETIC:
+    if len(sides) != 2 or sides[0] is None or sides[1] is None or key[1] not in ARITHMETIC:
         return None
-    return None if key[1] in ("%", "//") and sides[1] == 0 else _ARITHMETIC[key[1]](sides[0], sides[1])
+    return None if key[1] in ("%", "//") and sides[1] == 0 else ARITHMETIC[key[1]](sides[0], sides[1])
 
 
 def _mentions(key: object, word: str) -> bool:

@@ -1,0 +1,22 @@
+"""What a library's function does to the elements of a sequence, or to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, get_args
+
+from spmdlint.knowledge.files import read_file
+
+Deed = Literal[
+    "length", "range", "list", "enumerate", "zip", "filter", "map", "iterate", "next", "reverse", "chain", "repeat",
+    "takewhile", "islice", "slice", "split", "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing",
+]  # fmt: skip
+_DEEDS: tuple[Deed, ...] = get_args(Deed)
+
+
+@lru_cache(maxsize=1)
+def elements() -> Mapping[str, Deed]:
+    """The table that comes with the linter: what a function does, by its name."""
+    table = read_file("elements.toml")["elements"]
+    return {name: deed for deed in _DEEDS for name in table[deed]}
