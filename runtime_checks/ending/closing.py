@@ -10,18 +10,15 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses, Whereabouts
-from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.others import Whereabouts
 from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
-from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.ending.end import End
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, diverged
 from spmdlint.runtime_checks.reporting.sentences import name_processes
@@ -46,29 +43,8 @@ class Outcome:
     detail: str | None = None
 
 
-class Closing:
-    """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
-
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        ending: Ending,
-        setup: Setup,
-        background: Background | None,
-        look: Callable[[], object],
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
-        self._ending = ending
-        self._setup = setup
-        self._background = background
-        self._look = look
-        self._life = Life(job, checks, background.leader.asking if background is not None else others)
+class Closing(End):
+    """The end of the program."""
 
     def close(self, outcome: Outcome) -> None:
         """Publish how this process ended and wait for the others; does not return if the job has diverged."""
@@ -122,18 +98,8 @@ class Closing:
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
         if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
             self._own.recorded.end(state)
-        if self._job.folder is not None:
-            self._job.folder.put_state(self._job.me, state)
-        self._finish(outcome.state, state)
-        self._job.exchange.put_state(state)
+        self._tell(outcome.state, state)
         return state
-
-    def _finish(self, word: str, state: State) -> None:
-        """Publish what others may still ask, before they learn that this process has ended."""
-        if self._background is not None:
-            self._background.finish(word, state)
-        else:
-            self._own.publish_quiet(self._job.exchange)
 
     def _interrupted_alone(self, state: State) -> bool:
         """Whether others still run after an interrupt of the whole job would have reached them: they wait in vain."""
@@ -155,7 +121,7 @@ class Closing:
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
-        self._life.begin()
+        life = Life(job, self._checks, background.leader.asking if background is not None else self._others)
         while len(ended) < job.count:
             if not self._checks.active:
                 return None
@@ -166,11 +132,11 @@ class Closing:
                 return None
             if background is None or self._closes():
                 self._collect(ended)
-                self._life.look([process for process in range(job.count) if process not in ended])
+                life.look([process for process in range(job.count) if process not in ended])
             elif background.over:
                 return None
             else:
-                self._life.look([0])
+                life.look([0])
             if len(ended) < job.count:
                 time.sleep(tick)
                 tick = min(tick * 1.2, SLOWEST_TICK)
@@ -190,10 +156,6 @@ class Closing:
         if self._background is not None and not self._job.options.rehearsal:
             return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
         return LONGEST_HOLD if outcome.state == "raised" else math.inf
-
-    def _closes(self) -> bool:
-        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
-        return all(self._job.gone(process) is not None for process in range(self._job.me))
 
     def _leave_if_diverged(self) -> None:
         ending = self._ending
@@ -295,10 +257,6 @@ class Life:
         self._checks = checks
         self._asked = asked
         self._every = max(ASK_EVERY, job.count / ASKED)
-        self._heard = self._due = 0.0
-
-    def begin(self) -> None:
-        """The wait begins now."""
         self._heard = time.monotonic()
         self._due = self._heard + self._every
 

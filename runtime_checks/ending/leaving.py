@@ -7,44 +7,18 @@ bound: they may still be computing, and this process may have work to do.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
-from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.ending.end import End
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 WITHIN = 10.0  # seconds for the others to come to the same place
 TICK = 0.05
 
 
-class Leaving:
-    """How this process leaves the checks. ``look`` looks whether they see what they should."""
-
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        ending: Ending,
-        setup: Setup,
-        background: Background | None,
-        look: Callable[[], object],
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
-        self._ending = ending
-        self._setup = setup
-        self._background = background
-        self._look = look
+class Leaving(End):
+    """How this process leaves the checks, and goes on."""
 
     def leave(self) -> None:
         """Publish that no more calls come, and compare what is not compared yet; acts on a divergence."""
@@ -61,14 +35,8 @@ class Leaving:
     def _publish(self) -> State:
         if self._background is not None:
             self._background.journal.drain()
-        else:
-            self._own.publish_quiet(self._job.exchange)
         state: State = {**self._own.end_state("finished", None, None), "switched_off": True}
-        if self._job.folder is not None:
-            self._job.folder.put_state(self._job.me, state)
-        if self._background is not None:
-            self._background.finish("finished", state)
-        self._job.exchange.put_state(state)
+        self._tell("finished", state)
         return state
 
     def _has_joined(self, limit: float) -> bool:
@@ -85,7 +53,7 @@ class Leaving:
         """The first process compares once all have left; the others stay for its questions."""
         self._setup.publish()
         ended = {self._job.me: state}
-        compares = all(self._job.gone(process) is not None for process in range(self._job.me))
+        compares = self._closes()
         while not (self._is_over() or background.over):
             late = time.monotonic() > limit
             if compares and not late:
