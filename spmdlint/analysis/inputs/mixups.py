@@ -27,9 +27,10 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.inputs.portions import Portion, Whole
 from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.units import Unit
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -56,7 +57,8 @@ class Mixups:
         self.multi = multi
         self.quantities = quantities
         self.conditions = Conditions(self.ev)
-        self._portion = Origins(self.ev, calls, reach, Portion(self.quantities))
+        self._portion = Origins(self.ev, calls, reach, Portion(self.quantities, "process"))
+        self._of_device = Origins(self.ev, calls, reach, Portion(self.quantities, "device", "local"))
         self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))
 
     def found(self) -> Iterator[Mixup]:
@@ -126,12 +128,11 @@ class Mixups:
         if not isinstance(product, s.Binary) or product.operator != "*":
             return None
         for place, size in ((product.left, product.right), (product.right, product.left)):
-            one, divided = self.quantities.of(frame, place), operations[resolved(self.ev, frame, size)]
-            if one is None or (one.role, one.unit) != ("place", "process") or not isinstance(divided, s.Binary):
-                continue
-            count = self.quantities.of(frame, divided.right) if divided.operator == "//" else None
-            if count is not None and count.role == "count" and count.unit != "process":
-                return Mixup("share", Site(frame.ref, number), one, count)
+            one = self.quantities.of(frame, place)
+            part = self._of_device.of(frame, size) if one is not None and one.role == "place" else None
+            if one is not None and one.unit == "process" and part is not None:
+                unit: Unit = "device" if part.kind == "device" else "local"
+                return Mixup("share", Site(frame.ref, number), one, Quantity("count", unit, *_source(part)))
         return None
 
     def _compared(self, frame: Frame, number: int, operation: s.Compare) -> Mixup | None:
@@ -276,9 +277,12 @@ class Mixups:
         portion = self._portion.of(frame, operation.left) if whole is not None else None
         if whole is None or portion is None:
             return None
-        by = Quantity("count", "process", portion.source.site, portion.source.text)
-        every = Quantity("count", "device", whole.source.site, whole.source.text)
+        by, every = Quantity("count", "process", *_source(portion)), Quantity("count", "device", *_source(whole))
         return Mixup("twice", Site(frame.ref, number), by, every)
+
+
+def _source(reason: Reason) -> tuple[Site, str]:
+    return reason.source.site, reason.source.text
 
 
 def _arrays(frame: Frame, number: int) -> list[int]:

@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.knowledge.units import Unit
 from spmdlint.program import summary as s
 
 _KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
@@ -20,18 +21,19 @@ _CARRIES = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp, s.Impo
 
 
 class Portion(Property):
-    """The value is one process's portion of something: it was divided by the number of processes."""
+    """The value is the portion of one of these ``units``, such as a process: it was divided by their number."""
 
-    def __init__(self, quantities: Quantities) -> None:
+    def __init__(self, quantities: Quantities, *units: Unit) -> None:
         self.quantities = quantities
+        self.units = units
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
             count = self.quantities.of(frame, operation.right)
-            if count is not None and (count.role, count.unit) == ("count", "process"):
-                return Reason(count.site, count.text, "portion")
+            if count is not None and count.role == "count" and count.unit in self.units:
+                return Reason(count.site, count.text, count.unit)
             return origins.of(frame, operation.left)
         if isinstance(operation, s.Call):
             return _kept(origins, frame, operation)
