@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +28,7 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
+from spmdlint.runtime_checks.recording.retention import only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -41,6 +42,7 @@ AFTER_INTERRUPT = 8.0
 ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
+STATES_WITHIN_INTERRUPT = 1.0
 
 
 class LaunchError(Exception):
@@ -71,14 +73,14 @@ def launch(plan: Plan) -> tuple[Report, int]:
     too_old = unsupported(_installed_jax())
     if too_old is not None:
         raise LaunchError(too_old)
-    for folder in (plan.log_folder, plan.ledger_folder):
-        if folder is not None:
-            _make(folder)
     with (
+        ExitStack() as folders,
         held_port() as port,
         tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch,
         _Launcher(plan, Path(scratch), port) as running,
     ):
+        for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
+            folders.enter_context(_own(folder))
         report, status = running.run()
     findings.join(report, plan.command)
     return report, status
@@ -95,8 +97,9 @@ class _Launcher:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
-        self._interrupts = 0
-        self._interrupted_at: float | None = None
+        self._interrupts: list[int] = []  # the signals, in the order in which they came
+        self._interrupted_at = 0.0
+        self._at_interrupt: dict[int, State | None] | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
         self._timed_out = False
@@ -140,6 +143,7 @@ class _Launcher:
             if self._is_late():
                 self._time_out()
                 break
+            self._pass_interrupt_on()
             self._press_for_end()
         self._output.drain()
         if self._is_late() and len(self._processes) < self._plan.processes:
@@ -158,7 +162,7 @@ class _Launcher:
             states,
             joined=[number for number in states if self._folder.joined(number)],
             timed_out=self._timed_out,
-            interrupted=self._interrupts > 0,
+            interrupted=(self._at_interrupt or states) if self._interrupts else None,
         )
 
     def _is_late(self) -> bool:
@@ -253,7 +257,7 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now = time.monotonic()
-        if self._interrupts > 1 or (self._interrupted_at and now - self._interrupted_at > AFTER_INTERRUPT):
+        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > AFTER_INTERRUPT):
             self._kill_rest()
             return
         self._look_for_absent(now)
@@ -270,7 +274,7 @@ class _Launcher:
         After an interrupt, that is no divergence: it may have reached one before and the other inside that call. There
         it is acted on only once the call returns, which it will not.
         """
-        interrupted = self._interrupts > 0
+        interrupted = bool(self._interrupts)
         if not interrupted and (self._plan.mode == "off" or self._folder.report() is not None):
             return
         patience = ABSENT_AFTER_INTERRUPT if interrupted else ABSENT_AFTER
@@ -298,23 +302,42 @@ class _Launcher:
 
     def _time_out(self) -> None:
         self._timed_out = True
-        self._folder.mark("timeout")
+        self._folder.mark("where")
         limit = time.monotonic() + STATES_WITHIN
         while time.monotonic() < limit:
             self._output.pass_on(TICK)
             self._collect()
-            waiting = [n for n in range(len(self._processes)) if n not in self._ended and not self._folder.state(n)]
-            if not waiting:
+            if not self._without_word(range(len(self._processes))):
                 break
         self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
         self._kill_rest()
 
+    def _without_word(self, numbers: Iterable[int]) -> list[int]:
+        """Those of some processes that run and have not said where they are."""
+        return [number for number in numbers if number not in self._ended and not self._folder.state(number)]
+
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Pass an interrupt on; a second one ends the processes at once."""
-        self._interrupts += 1
-        if self._interrupted_at is None:
+        """An interrupt is passed on once the processes have said where they are; a second one at once."""
+        self._interrupts.append(number)
+        if len(self._interrupts) == 1:
             self._interrupted_at = time.monotonic()
             self._folder.mark("interrupted")
+            self._folder.mark("where")
+        else:
+            self._signal_all(number)
+
+    def _pass_interrupt_on(self) -> None:
+        """Pass the first interrupt on, once those that can have said where they are: afterwards they are elsewhere."""
+        if not self._interrupts or self._at_interrupt is not None:
+            return
+        awaited = [number for number in range(len(self._processes)) if self._folder.joined(number)]
+        patient = time.monotonic() - self._interrupted_at < STATES_WITHIN_INTERRUPT
+        if patient and self._plan.mode != "off" and self._without_word(awaited):
+            return
+        self._at_interrupt = {number: self._folder.state(number) for number in range(len(self._processes))}
+        self._signal_all(self._interrupts[0])
+
+    def _signal_all(self, number: int) -> None:
         for process in self._processes:
             if process.poll() is None:
                 _signal_group(process, number)
@@ -347,11 +370,17 @@ def write_report(report: Report, path: Path) -> None:
         raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
 
 
-def _make(folder: Path) -> None:
+@contextmanager
+def _own(folder: Path) -> Iterator[None]:
+    """Make a folder for the output of this run, and keep other runs from it: they would move or overwrite the files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LaunchError(f"The folder {folder} cannot be created: {error.strerror}. Name a different one.") from error
+    with only_run_in(folder) as alone:
+        if not alone:
+            raise LaunchError(f"Another run that has not ended writes to the folder {folder}. Name a different one.")
+        yield
 
 
 def check_writable(path: Path) -> None:

@@ -44,11 +44,12 @@ def conclude(
     *,
     joined: Collection[int],
     timed_out: bool,
-    interrupted: bool,
+    interrupted: States | None,
 ) -> tuple[Report, int]:
     """The report of a run, and the exit status of the launcher.
 
-    ``joined`` are the processes that called ``jax.distributed.initialize``.
+    ``joined`` are the processes that called ``jax.distributed.initialize``; ``interrupted`` is where they were when the
+    run was interrupted, if it was.
     """
     if left is not None:
         return left, DIVERGED_STATUS
@@ -61,8 +62,8 @@ def conclude(
         notes = list(_ran_alone(states, behind))
         late = Report("late", _late_message(states, statuses, behind), processes=processes, notes=notes)
         return late, TIMEOUT_STATUS
-    if interrupted:
-        return Report("failed", "the run was interrupted.", processes=processes), INTERRUPTED_STATUS
+    if interrupted is not None:
+        return Report("failed", _interrupted_message(interrupted), processes=processes), INTERRUPTED_STATUS
     failed = {number: status for number, status in statuses.items() if status != 0}
     if not failed:
         verdict, message = _agreed(mode, states, joined)
@@ -72,9 +73,7 @@ def conclude(
     words = _failures(ways)
     rest = [number for number in failed if number not in by_themselves]
     if rest:
-        words += (
-            f"; {name_processes(rest)} still ran long after that, and {'was' if len(rest) == 1 else 'were'} {ENDED}"
-        )
+        words += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
     first = min(by_themselves, key=lambda number: ended[number].when)
     status = by_themselves[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
@@ -243,6 +242,23 @@ def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]
     words = f"out of time: {name_processes(running)} still ran"
     words += f" ({made})" if made else ""
     return words + (f"; {name_processes(silent)} did not answer." if silent else ".")
+
+
+def _interrupted_message(states: States) -> str:
+    """Where the processes were: a run that hangs is often interrupted, and a call inside XLA leaves no traceback."""
+    words: dict[str, list[int]] = {}
+    for number, state in states.items():
+        if state is not None and place(state):
+            total = sum(_counts(state).values())
+            words.setdefault(f"{_at(state)}, {_calls(total)} begun", []).append(number)
+    if not words:
+        return "the run was interrupted."
+    where = "; ".join(f"{name_processes(numbers)} {_was(numbers)} {at}" for at, numbers in words.items())
+    return f"the run was interrupted: {where}."
+
+
+def _was(numbers: Sequence[int]) -> str:
+    return "was" if len(numbers) == 1 else "were"
 
 
 def _behind(states: States) -> list[int]:

@@ -17,6 +17,7 @@ from spmdlint.runtime_checks.records import Name, UnknownRecordError, read_recor
 KEPT = 4  # earlier jobs, each with up to some 65 MB for each process
 LOCKED_WITHIN = 5.0  # seconds for the other processes of a job, each of which moves some files at most
 UNNAMED = "unnamed"
+IN_USE = ".in-use"  # locked by the launcher whose job writes to the folder
 _RECORDING = re.compile(r"^\d+\.(ledger|events)$")
 _FOLDER = re.compile(r"^job-[\w-]+$")
 
@@ -28,34 +29,53 @@ def alone_in(folder: Path) -> Iterator[None]:
     The lock ends with its process at the latest. Where the file system has none, or it is not free for long, this one
     goes on without.
     """
-    lock = _lock(folder)
-    try:
+    with _opened(folder, os.O_RDONLY) as file:
+        if file is not None:
+            _lock(file, LOCKED_WITHIN)
         yield
+
+
+@contextmanager
+def only_run_in(folder: Path) -> Iterator[bool]:
+    """Whether no other launcher on this machine uses a folder; if so, none will until this ends.
+
+    Where the file system has no locks, it is taken to be free.
+    """
+    with _opened(folder / IN_USE, os.O_RDWR | os.O_CREAT) as file:
+        yield file is None or _lock(file, 0)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int | None]:
+    try:
+        file = os.open(path, flags, 0o600)
+    except OSError:
+        yield None
+        return
+    try:
+        yield file
     finally:
-        if lock is not None:
-            os.close(lock)
+        os.close(file)
 
 
-def _lock(folder: Path) -> int | None:
+def _lock(file: int, within: float) -> bool:
+    """Lock an open file, within so many seconds; whether another has not got it. The lock ends with its process."""
     if sys.platform == "win32":
-        return None
+        return True
     import fcntl
 
-    try:
-        lock = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
-    limit = time.monotonic() + LOCKED_WITHIN
+    limit = time.monotonic() + within
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() < limit:
-                time.sleep(0.01)
-                continue
+            if time.monotonic() >= limit:
+                return False
+            time.sleep(0.01)
         except OSError:
-            pass
-        return lock
+            return True  # the file system has none
+        else:
+            return True
 
 
 def set_aside(ledger: Path, job: str) -> None:

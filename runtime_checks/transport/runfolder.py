@@ -65,7 +65,7 @@ class RunFolder:
         return self.folder / f"{process}.ledger"
 
     def put_state(self, process: int, state: State) -> None:
-        """Record how a process ended, or where it is at a time-out."""
+        """Record how a process ended, or where it is when the launcher asks."""
         self._put(f"state.{process}", state)
 
     def state(self, process: int) -> State | None:
@@ -90,7 +90,7 @@ class RunFolder:
         return (self.folder / f"joined.{process}").exists()
 
     def mark(self, word: str) -> None:
-        """Announce "interrupted" or "timeout" to all processes."""
+        """Announce "interrupted" to all processes, or ask "where" they are."""
         self._put(word, {"pid": os.getpid()})
 
     def marked(self, word: str) -> bool:

@@ -145,7 +145,7 @@ class Watcher:
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
         checks, ending, folder = self._checks, self._ending, self._job.folder
-        if folder is not None and not self._told_launcher and folder.marked("timeout"):
+        if folder is not None and not self._told_launcher and folder.marked("where"):
             self._told_launcher = True
             folder.put_state(self._job.me, late(self._own.where()))
         self._health.look()
@@ -255,7 +255,7 @@ class Watcher:
 
 
 def late(where: Where) -> State:
-    """Where this process is, for a launcher whose time-out has expired."""
+    """Where this process is, for a launcher that is about to end it."""
     place: Place = where
     told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
     return {**told, "place": where["place"], "uncounted": where["uncounted"]}

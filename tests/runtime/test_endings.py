@@ -144,6 +144,34 @@ for i in range(100000):
     assert run.seconds < PROMPT
 
 
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_interrupt_of_a_run_that_hangs_says_where_each_process_was(mode: str, tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+w = step(w, everywhere([1, 1]))
+w.block_until_ready()
+def load():
+    import threading
+    threading.Timer(2, print, ("interrupt me",)).start()  # when the other waits
+    time.sleep(1000)  # loads
+if me == 1:
+    load()
+w = step(w, everywhere([2, 2]))
+w.block_until_ready()  # waits
+""",
+        options=("--mode", mode),
+        interrupt_at="interrupt me",
+    )
+    assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
+    said = run.report["message"]
+    waits, loads = run.marked("waits"), run.marked("loads")
+    assert f"process 1 was in load at program.py:{loads}, 1 call begun" in said
+    # In the call itself, or where its result is needed.
+    assert any(f"at program.py:{line}, 2 calls begun" in said for line in (waits - 1, waits)), said
+
+
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
     program = tmp_path / "starts.py"
     program.write_text(

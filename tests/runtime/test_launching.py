@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.cli import run
+from spmdlint.runtime_checks.recording.retention import only_run_in
 from tests.runtime.jobs import rehearse
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -127,6 +128,18 @@ def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
     assert "[0] module ['--steps', '3', '-m', 'x']" in done.stdout
     script = launched(tmp_path, "-n", "1", "shown.py", "-m", "x")
     assert "[0] module ['-m', 'x']" in script.stdout, script.stderr
+
+
+@pytest.mark.parametrize("option", ["--ledger", "--log-dir"])
+def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    folder.mkdir()
+    with only_run_in(folder) as alone:
+        second = rehearse(tmp_path, "", options=(option, str(folder)))
+    assert alone
+    assert second.status == 2
+    assert f"Another run that has not ended writes to the folder {folder}. Name a different one." in second.output
+    assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
 
 
 @pytest.mark.parametrize(
