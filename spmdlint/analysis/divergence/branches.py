@@ -27,7 +27,6 @@ from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
-from spmdlint.analysis.divergence.worlds import Worlds
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -43,6 +42,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import told_by_others, waits_for_others
 from spmdlint.analysis.variance.raised import ways
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -144,7 +144,7 @@ class Divergences:
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)
-        self.worlds = Worlds(evaluator, self._varies)
+        self.worlds = Worlds(evaluator, facets.varies)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""
@@ -230,10 +230,6 @@ class Divergences:
             missed = self._in_worlds(frame)
             if missed is not None:
                 told.add(missed)
-
-    def _varies(self, frame: Frame, number: int) -> bool:
-        """Whether a value, or how many elements it has, differs between processes for a known reason."""
-        return self.facets.content.of(frame, number) is not None or self.facets.length.of(frame, number) is not None
 
     def _is_even(self, frame: Frame, found: Divergence) -> bool:
         """Whether all processes make a call equally often after all: what is shared out divides, or is made to.

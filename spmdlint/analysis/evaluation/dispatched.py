@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.registered import tops
 from spmdlint.analysis.evaluation.values import Arguments, Frame, FunctionValue, Values, certain, join
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -27,14 +27,8 @@ def implementations(ev: Evaluator, frame: Frame, arguments: Arguments) -> Values
 
 def _registered(ev: Evaluator, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:
     """The functions that are registered under a name: in the same scope, or at the top of a file of the program."""
-    component = ev.project.component
-    near = [
-        path
-        for path, module in sorted(ev.project.modules.items())
-        if component[path] == component[frame.ref.path] and {_REGISTER, name} <= module.words
-    ]
-    tops = [ev.free_frame(FunctionRef(path, 0)) for path in near]
-    for place in dict.fromkeys((frame, *tops)):
+    near = tops(ev, frame.ref, frozenset((_REGISTER, name)))
+    for place in dict.fromkeys((frame, *near)):
         for _, call in place.code.of_kind(s.Call):
             if call.decorator and call.arguments and _registers(place, call.function, name):
                 yield place, call.arguments[0].value

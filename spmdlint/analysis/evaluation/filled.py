@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.code import Code
+from spmdlint.analysis.evaluation.registered import frames_at_import
 from spmdlint.analysis.evaluation.values import (
     Collection,
     DictionaryValue,
@@ -24,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
 
 if TYPE_CHECKING:
@@ -42,18 +44,14 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
     made = certain(values if len(function.stores[name]) == 1 else ev.value(frame, stores[0]))
     if not is_fillable(made):
         return None
-    if _changed_inside(ev, frame, function, name):
-        return None
-
-    def is_it(f: s.Function, number: int) -> bool:
-        load = f.operations[number]
-        return isinstance(load, s.Load) and load.name == name
-
-    appended = _appended(frame.code, is_it) if isinstance(made, Collection) else _put(frame.code, is_it)
-    if appended is None:
+    registered = _registered(ev, frame, name, made)
+    appended = _put_under(frame.code, name, made)
+    if registered is None or appended is None:
         return None
     live = ev.live_blocks(frame)
     found = [(call, value) for call, value in appended if function.block_of[call] in live]
+    if registered:
+        return one(opened(made, [*registered, *(ev.value(frame, value) for _, value in found)]))
     block = function.block_of[stores[0]]
     if isinstance(made, DictionaryValue):
         put = _put_before(ev, frame, made, [call for call, _ in found], block, before)
@@ -91,13 +89,35 @@ def opened(made: Collection | DictionaryValue, added: list[Values]) -> Collectio
     return Collection(made.kind, made.elements, open=True, each=join(*made.elements, *added))
 
 
-def _changed_inside(ev: Evaluator, frame: Frame, function: s.Function, name: str) -> bool:
-    """Whether a different function of the file that sees this name changes its value in place."""
+def _registered(ev: Evaluator, frame: Frame, name: str, made: Collection | DictionaryValue) -> list[Values] | None:
+    """What other functions of the file put into a collection that they see, if calls at import run them.
+
+    None if they change it in another way, or if it is not known who calls them.
+    """
+    function, found = frame.code.function, list[Values]()
     wanted = None if function.kind == "module" else function
-    return any(
-        code.function is not function and code.scope_of(name) is wanted
-        for code in ev.names.changing(frame.ref.path).get(name, ())
-    )
+    for code in ev.names.changing(frame.ref.path).get(name, ()):
+        if code.function is function or code.scope_of(name) is not wanted:
+            continue
+        put = _put_under(code, name, made)
+        if put is None or wanted is not None:
+            return None
+        ref = FunctionRef(frame.ref.path, code.function.index)
+        values = [ev.value(inner, value) for inner in frames_at_import(ev, ref) for _, value in put]
+        if not values:
+            return None
+        found += values
+    return found
+
+
+def _put_under(code: Code, name: str, made: Collection | DictionaryValue) -> list[tuple[int, int]] | None:
+    """What a function puts into a collection of this name, and where; None if it changes it in another way."""
+
+    def is_it(f: s.Function, number: int) -> bool:
+        load = f.operations[number]
+        return isinstance(load, s.Load) and load.name == name
+
+    return _appended(code, is_it) if isinstance(made, Collection) else _put(code, is_it)
 
 
 def put_into_attribute(

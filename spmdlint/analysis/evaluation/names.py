@@ -77,7 +77,7 @@ class Names:
         """The values of a name after changes in place: anything, or what is put there if it is only filled."""
         if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
             return values
-        if name not in frame.code.mutated_names:
+        if name not in frame.code.mutated_names and name not in self.changing(frame.ref.path):
             return values
         return filled_name(self.ev, frame, name, values, number) or frozenset((*values, UNKNOWN))
 

@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.annotations import Annotations
 from spmdlint.analysis.evaluation.byname import ByName
 from spmdlint.analysis.evaluation.filled import is_fillable, opened, put_into_attribute
 from spmdlint.analysis.evaluation.patched import Patched
+from spmdlint.analysis.evaluation.registered import frames_at_import
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -345,8 +346,25 @@ class Objects:
             if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self.is_enum(receiver):
                 return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
             values = standard.default_of(self.ev.value(frame, stores[-1]), one(Free(cls.ref, name)))
+            values = self._registered(cls, name, values)
             return self.ev.each(values, lambda v: self._bound(v, receiver))
         return NOTHING
+
+    def _registered(self, cls: ClassValue, name: str, values: Values) -> Values:
+        """A collection of a class with what its methods put into it, if calls at import run them."""
+        made = certain(values)
+        if not is_fillable(made):
+            return values
+        added: list[Values] = []
+        for method in self.project.methods(cls.ref).values():
+            formals = self.project.function(method).formals
+            for ref in (method, *self.project.methods(method).values()) if formals else ():
+                put = put_into_attribute(self.ev.code(ref), formals[0].name, name, made)
+                if put is None:
+                    return join(values, ANYTHING)
+                if put:
+                    added += [self.ev.value(inner, n) for inner in frames_at_import(self.ev, ref) for _, n in put]
+        return one(opened(made, added)) if added else values
 
     def is_enum(self, cls: ClassValue) -> bool:
         """Whether the class is an enum."""

@@ -35,6 +35,7 @@ from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.analysis.variance.tokenized import LONGEST
 from spmdlint.analysis.variance.writtenshapes import in_words, several_shapes, written_shapes
+from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -85,6 +86,7 @@ class Inputs:
         self.multi = multi
         self.preview = preview
         self.control = Control(evaluator)
+        self.worlds = Worlds(evaluator, facets.varies)
 
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""
@@ -92,13 +94,38 @@ class Inputs:
             if (call.strength == "weak" and not self._counts(frame, call)) or self._takes_any(call):
                 continue
             rooted = self._rooted(operation, call)
-            for argument in operation.arguments:
+            for place, argument in enumerate(operation.arguments):
                 found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None
                 found = found or self._by_length(frame, argument.value, call)
-                if found is not None:
+                if found is not None and not self._is_even(frame, found, place):
                     yield replace(found, shapes=in_words(written_shapes(self.ev, frame, argument.value)))
                     break
+            else:
+                ragged = self._in_worlds(frame, operation, call, rooted)
+                if ragged is not None:
+                    yield ragged
         yield from self._in_two_calls()
+
+    def _is_even(self, frame: Frame, found: Given, argument: int) -> bool:
+        """Whether an argument has as many rows everywhere after all: what is shared out divides, or is made to."""
+        source = found.reason.source
+        shared = source.kind in ("identity", "group") and found.reason.cause is not source and not found.structure
+        return (
+            shared and source.site.ref == frame.ref and self.worlds.rows_alike(frame, found.call.site.number, argument)
+        )
+
+    def _in_worlds(self, frame: Frame, operation: s.Call, call: ParallelCall, rooted: int | None) -> Given | None:
+        """An argument that does not have as many rows on each process of a small job."""
+        asked = self.worlds.asked_within(frame) if operation.arguments else None
+        reason = self.facets.content.of(self.ev.free_frame(asked.ref), asked.number) if asked is not None else None
+        world = self.worlds.rows_differ(frame, call.site.number) if reason is not None else None
+        if asked is None or world is None or world.argument is None or not world.lengths:
+            return None
+        value = operation.arguments[world.argument].value
+        if value == rooted:
+            return None
+        why = Reason(asked, world.told(), "data", reason)
+        return Given(Site(frame.ref, value), call, why, cause=why)
 
     def _in_two_calls(self) -> Iterator[Given]:
         """Arguments of one call that the two arms of a branch make with different shapes."""

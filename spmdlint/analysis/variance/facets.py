@@ -66,6 +66,10 @@ class Facets:
         content.presence = self.presence
         presence.content = choice.content = self._length.content = self.content
 
+    def varies(self, frame: Frame, number: int) -> bool:
+        """Whether a value, or how many elements it has, differs between processes for a known reason."""
+        return self.content.of(frame, number) is not None or self.length.of(frame, number) is not None
+
     def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes a different number of iterations on each process."""
         return self._length.iterated.of(self.length, frame, iterable)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import decided, tells_who
@@ -57,9 +58,29 @@ class Presence(Property):
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """Why a call that gives this process's part of the data may give nothing: the part may be exhausted."""
-        taken = self.handed.part_of(frame, number) if isinstance(operation, s.Call) else None
+        if not isinstance(operation, s.Call) or self._all_agree(origins, frame, operation):
+            return None
+        taken = self.handed.part_of(frame, number)
         text = "this process's part of the data may be exhausted"
         return Reason(taken, text, "named") if taken is not None else None
+
+    def _all_agree(self, origins: Origins, frame: Frame, call: s.Call) -> bool:
+        """Whether a function of the project returns None only where all processes have agreed to."""
+        given: list[bool] = []
+        for callee in origins.ev.value(frame, call.function):
+            if not isinstance(callee, FunctionValue):
+                return False
+            inner = origins.ev.free_frame(callee.ref)
+            for number, returned in inner.code.of_kind(s.Return):
+                value = inner.code.operations[returned.value] if returned.value is not None else None
+                if value is None or returned.value is None or is_none(origins, inner, returned.value):
+                    tests = [branch.test for branch in self.control.choosing(inner, (number,), None)]
+                elif isinstance(value, s.IfExp) and any(is_none(origins, inner, n) for n in (value.body, value.orelse)):
+                    tests = [value.test]
+                else:
+                    continue
+                given.append(any(is_agreed(origins.ev, inner, test) for test in tests))
+        return bool(given) and all(given)
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         """Why a field, or an outer name, is filled on some processes only: the others keep its earlier value."""

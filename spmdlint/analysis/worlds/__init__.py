@@ -1,0 +1,1 @@
+"""Small jobs in which functions are run, to see what each of their processes does."""

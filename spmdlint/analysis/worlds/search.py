@@ -1,0 +1,290 @@
+"""How often each process makes a call, and with how many rows, found by running a function in small worlds.
+
+A world is a number of processes with a value for each unknown: the length of a list that the function is given, a
+number, a truth. The function is run once for each process (:mod:`process`), and the calls are compared, so that it
+makes no difference in which way a share is written: as a slice, a stride, a condition in a loop, by ``divmod`` or
+``filter``, cut or padded or asserted to divide. A process that raises leaves the comparison.
+
+What is unknown is the same on every process, or nothing is decided: a value that differs for a reason of its own, an
+element of a list, and a result of a call that was given different arguments on each process decide nothing here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.worlds.process import MAX_DEPTH, Given, Job, Made, Process
+from spmdlint.analysis.worlds.values import Key, UndecidedError, VoidError
+from spmdlint.knowledge.units import units
+from spmdlint.program import summary as s
+
+COUNTS = (2, 3)
+"""The numbers of processes that are tried."""
+LENGTHS = (5, 1, 2, 3, 7, 0, 60)
+NUMBERS = (2, 1, 3, 0, 12)
+"""No number is so large that each process's part of the longest list is cut by its end."""
+MAX_UNKNOWN = 3
+"""The most unknowns that may decide something; their values are tried in all combinations."""
+MAX_CONSTANT = 2_000
+MAX_RUNS = 600
+
+Varies = Callable[[Frame, int], bool]
+Found = TypeVar("Found")
+Outcome = tuple[tuple[Made, ...] | None, ...]
+"""The calls of each process, in order; None for one that ends in an exception before the end."""
+
+
+class World(Struct, frozen=True):
+    """A small job in which the processes do not make the same calls, or do not give a call as many rows: which call."""
+
+    call: int
+    processes: int
+    lengths: tuple[int, ...]
+    counts: tuple[int | None, ...]
+    """How often each process makes the call, or the rows that it gives it; None if it ends in an exception."""
+    argument: int | None = None
+    """The number of the argument that has so many rows; None if it is the calls that are counted."""
+
+    def told(self) -> str:
+        """The world as an example, in words."""
+        rows = f"with {' and '.join(map(str, self.lengths))} elements on" if self.lengths else "on"
+        known = [count for count in self.counts if count is not None]
+        most, least = max(known), min(known)
+        one, other = self.counts.index(most), self.counts.index(least)
+        does, words = ("makes", _calls) if self.argument is None else ("passes", _rows)
+        times = f"process {one} {does} {words(most)} and process {other} {words(least)}"
+        return f"{rows} {self.processes} processes, {times}"
+
+
+def _calls(number: int) -> str:
+    return "none" if not number else "one call" if number == 1 else f"{number} calls"
+
+
+def _rows(number: int) -> str:
+    return "none" if not number else "one row" if number == 1 else f"{number} rows"
+
+
+class Worlds:
+    """Runs functions in small worlds. One per run; ``varies`` says whether an unknown differs for a known reason."""
+
+    def __init__(self, evaluator: Evaluator, varies: Varies) -> None:
+        self.ev = evaluator
+        self.varies = varies
+        self._known: dict[tuple[Frame, frozenset[int]], _Search | None] = {}
+
+    def process_index(self, frame: Frame) -> int | None:
+        """Where a function asks which process it is; None if it does not."""
+        asked = (number for number, _ in frame.code.of_kind(s.Call) if self._is_rank(frame, number))
+        return next(asked, None)
+
+    def asked_within(self, frame: Frame, depth: int = MAX_DEPTH) -> Site | None:
+        """Where a function asks which process it is, or one that it calls; None if none does."""
+        own = self.process_index(frame)
+        if own is not None:
+            return Site(frame.ref, own)
+        for _, call in frame.code.of_kind(s.Call) if depth else ():
+            callee = certain(self.ev.value(frame, call.function))
+            if isinstance(callee, FunctionValue) and callee.ref != frame.ref:
+                found = self.asked_within(self.ev.free_frame(callee.ref), depth - 1)
+                if found is not None:
+                    return found
+        return None
+
+    def _is_rank(self, frame: Frame, number: int) -> bool:
+        known = certain(self.ev.value(frame, number))
+        return isinstance(known, Applied) and units().places.get(known.name) == "process"
+
+    def alike(self, frame: Frame, call: int) -> bool:
+        """Whether all processes make a call equally often, and some do, in every world that is tried."""
+        counts = [_counts(made, call) for made in self._outcomes(frame, call)]
+        return any(map(any, counts)) and all(map(_even, counts))
+
+    def different(self, frame: Frame, same: Mapping[int, Hashable]) -> World | None:
+        """A world in which the processes do not make the same calls, whatever else is unknown in it.
+
+        ``same`` has the calls, each with what is equal for calls that are one to the other processes.
+        """
+        tried = self._tried(frame, frozenset(same))
+        found = tried.proven(lambda outcome: _first_uneven(outcome, same)) if tried is not None else None
+        if found is None:
+            return None
+        count, lengths, call, outcome = found
+        return World(call, count, lengths, tuple(_counts(outcome, call)))
+
+    def rows_alike(self, frame: Frame, call: int, argument: int) -> bool:
+        """Whether an argument of a call has as many rows on all processes, in every world that is tried."""
+        rows = [given for made in self._outcomes(frame, call) for given in _rows_given(made, call, argument)]
+        return bool(rows) and all(None not in given and _even(given) for given in rows)
+
+    def rows_differ(self, frame: Frame, call: int) -> World | None:
+        """A world in which some argument of a call does not have as many rows on all processes, as in `different`."""
+        tried = self._tried(frame, frozenset((call,)))
+        found = tried.proven(lambda outcome: _first_ragged(outcome, call)) if tried is not None else None
+        if found is None:
+            return None
+        count, lengths, (argument, rows), _ = found
+        return World(call, count, lengths, rows, argument)
+
+    def _outcomes(self, frame: Frame, call: int) -> list[Outcome]:
+        tried = self._tried(frame, frozenset((call,)))
+        return [made for made in tried.outcomes.values() if made is not None] if tried is not None else []
+
+    def _tried(self, frame: Frame, calls: frozenset[int]) -> _Search | None:
+        """All worlds for some calls of a function; None if something in them is not decided."""
+        key = (frame, calls)
+        if key not in self._known:
+            self._known[key] = None
+            function = frame.code.function
+            if function.kind == "function" and not function.generator and not function.asynchronous:
+                search = _Search(self, frame, calls)
+                self._known[key] = search if search.is_complete() else None
+        return self._known[key]
+
+
+def _counts(outcome: Outcome, call: int) -> list[int | None]:
+    return [None if made is None else sum(each.call == call for each in made) for made in outcome]
+
+
+def _even(values: Iterable[object]) -> bool:
+    return len({each for each in values if each is not None}) == 1
+
+
+def _rows_given(outcome: Outcome, call: int, argument: int) -> Iterator[tuple[int | None, ...]]:
+    """The rows that an argument of a call has on each process that gets there, each time that all make it."""
+    times = [[each for each in made if each.call == call] for made in outcome if made is not None]
+    for together in zip(*times, strict=False):
+        yield tuple(each.rows[argument] if argument < len(each.rows) else None for each in together)
+
+
+class _Search:
+    """Tries the worlds for some calls; ``outcomes`` by the number of processes and the values of the unknowns."""
+
+    def __init__(self, worlds: Worlds, frame: Frame, calls: frozenset[int]) -> None:
+        functions = worlds.ev.project.modules[frame.ref.path].summary.functions
+        rebound = frozenset(name for function in functions for name in function.nonlocals)
+        self.job = Job(worlds.ev, worlds.varies, frame, calls, rebound, self._value_of)
+        self.keys: list[Key] = []
+        self.outcomes: dict[tuple[int, tuple[int, ...]], Outcome | None] = {}
+        self._runs = 0
+        constants = {
+            o.value for _, o in frame.code.of_kind(s.Const) if type(o.value) is int and 3 < o.value <= MAX_CONSTANT
+        }
+        self._more = tuple(sorted({n for c in constants for n in (c, c + 1, 2 * c + 1)}))[:6]
+
+    def is_complete(self) -> bool:
+        """Try all worlds; whether nothing in them was undecided."""
+        try:
+            for count in COUNTS:
+                while self._tries(count):
+                    pass
+        except (UndecidedError, RecursionError):
+            return False
+        width = len(self.keys)
+        self.outcomes = {key: made for key, made in self.outcomes.items() if len(key[1]) == width}
+        return True
+
+    def _tries(self, count: int) -> bool:
+        """Try the worlds of some processes; whether another unknown came up, and the worlds are to be tried again."""
+        known = len(self.keys)
+        for chosen in itertools.product(*(self._values(key) for key in self.keys)):
+            if (count, chosen) not in self.outcomes:
+                self.outcomes[count, chosen] = self._outcome(count, chosen)
+                if len(self.keys) != known:
+                    return True
+        return False
+
+    def _values(self, key: Key) -> tuple[int, ...]:
+        if key[0] == "truth":
+            return (1, 0)
+        if key[0] == "length":
+            return (*LENGTHS, *self._more)
+        return (*NUMBERS, *(number for number in self._more if number <= max(NUMBERS)))
+
+    def _outcome(self, count: int, chosen: tuple[int, ...]) -> Outcome | None:
+        """The calls of each process; None if the world says nothing."""
+        self._runs += 1
+        if self._runs > MAX_RUNS:
+            raise UndecidedError
+        given = dict(zip(self.keys, chosen, strict=True))
+        try:
+            made = tuple(Process(self.job, count, rank, given).calls() for rank in range(count))
+        except VoidError:
+            return None
+        return made if sum(each is not None for each in made) > 1 else None
+
+    def _value_of(self, key: Key, given: Given) -> int:
+        """The value of an unknown in this world; the first of its values if it is new."""
+        known = given.get(key)
+        if known is not None:
+            return known
+        if key not in self.keys:
+            if len(self.keys) >= MAX_UNKNOWN:
+                raise UndecidedError
+            self.keys.append(key)
+        return self._values(key)[0]
+
+    def proven(self, differs: Callable[[Outcome], Found | None]) -> tuple[int, tuple[int, ...], Found, Outcome] | None:
+        """A number of processes and a value of one unknown with which they differ, whatever the others are.
+
+        With it come the lengths, how they differ, and the outcome in one such world.
+        """
+        for count in COUNTS:
+            for place, value in self._fixed():
+                here = [
+                    (chosen, made)
+                    for (number, chosen), made in self.outcomes.items()
+                    if number == count and made is not None and self._is_likely(count, chosen)
+                    if not chosen or chosen[place] == value
+                ]
+                found = [differs(made) for _, made in here]
+                if here and None not in found and found[0] is not None:
+                    chosen, made = here[0]
+                    lengths = [n for key, n in zip(self.keys, chosen, strict=True) if key[0] == "length"]
+                    return count, tuple(lengths), found[0], made
+        return None
+
+    def _is_likely(self, count: int, chosen: tuple[int, ...]) -> bool:
+        """Whether there is at least one element for each process, wherever there are elements."""
+        lengths = (value for key, value in zip(self.keys, chosen, strict=True) if key[0] == "length")
+        return all(length >= count for length in lengths)
+
+    def _fixed(self) -> Iterator[tuple[int, int]]:
+        """Each value of each unknown, by the unknown's place; one pair if there is no unknown."""
+        if not self.keys:
+            yield 0, 0
+        for place, key in enumerate(self.keys):
+            for value in self._values(key):
+                yield place, value
+
+
+def _first_uneven(outcome: Outcome, same: Mapping[int, Hashable]) -> int | None:
+    """The first call that is made more often by one process than by another, under whatever number; None if none is."""
+    made = [[same[each.call] for each in calls] for calls in outcome if calls is not None]
+    if not made or all(each == made[0] for each in made):
+        return None
+    for call in dict.fromkeys(each.call for calls in outcome if calls is not None for each in calls):
+        if not _even([each.count(same[call]) for each in made]) and not _even(_counts(outcome, call)):
+            return call
+    return None
+
+
+def _first_ragged(outcome: Outcome, call: int) -> tuple[int, tuple[int | None, ...]] | None:
+    """The first argument of a call that has more rows on one process than on another, and the rows; None if none has.
+
+    The processes must make the call equally often, or it is that which differs; and the first time counts, as later
+    ones may differ only because the rows come to an end.
+    """
+    if not _even(_counts(outcome, call)):
+        return None
+    made = [each for calls in outcome if calls is not None for each in calls if each.call == call]
+    for argument in range(max((len(each.rows) for each in made), default=0)):
+        rows = next(_rows_given(outcome, call, argument))
+        if None not in rows and not _even(rows):
+            return argument, rows
+    return None
