@@ -167,7 +167,7 @@ class Conditions:
         base = only(self.ev.functions[ref].values[o.base])
         row = self.ev.row(base.name) if isinstance(base, External) else None
         name = only(self.ev.functions[ref].values[o.index])
-        is_rank = isinstance(name, Constant) and name.value in self.ev.knowledge.ranks
+        is_rank = isinstance(name, Constant) and self.ev.knowledge.is_rank(name.value)
         return row is not None and row.role == "environment" and is_rank
 
     def _comparison(self, ref: FunctionRef, number: int, o: s.Compare, depth: int) -> Expression | None:
@@ -261,7 +261,7 @@ class Conditions:
             return ("isinstance", self.expression(ref, o.arguments[0].value, depth - 1), values[o.arguments[1].value])
         if role == "environment" and o.arguments:
             variable = only(values[o.arguments[0].value])
-            if isinstance(variable, Constant) and variable.value in self.ev.knowledge.ranks:
+            if isinstance(variable, Constant) and self.ev.knowledge.is_rank(variable.value):
                 return RANK
         inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
         if role == "number" and len(inner) == 1:

@@ -983,7 +983,7 @@ class _Visit:
         found = 0
         for each in self.ev.resolved(name):
             if isinstance(each, Constant):
-                if each.value in self.ev.knowledge.ranks:
+                if self.ev.knowledge.is_rank(each.value):
                     found |= IDENTITY
                 elif each.value in self.ev.rows.host_variables:
                     found |= BIT["host"] << _RAW

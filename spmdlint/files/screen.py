@@ -135,5 +135,5 @@ def triggers(knowledge: Knowledge) -> str:
     # That reading a file can fail matters only together with something else.
     functions = (name for name, known in knowledge.functions.items() if not known.reads and known.raised is None)
     libraries = {name.split(".")[0] for name in (*functions, *knowledge.aliases)}
-    words = (libraries - sys.stdlib_module_names - {"spmdlint"}) | knowledge.ranks | _OWN_WORDS
+    words = (libraries - sys.stdlib_module_names - {"spmdlint"}) | knowledge.variables.keys() | _OWN_WORDS
     return "|".join(map(re.escape, sorted(words)))

@@ -16,6 +16,8 @@ Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
     "constraint", "context", "decorator", "layer", "forward", "copy", "record", "dispatch",
 ]  # fmt: skip
+Variable = Literal["identity", "group", "host"]
+_VARIABLES: tuple[Variable, ...] = get_args(Variable)
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
 
@@ -140,7 +142,8 @@ class Knowledge(Struct, frozen=True):
 
     functions: Mapping[str, Known]
     aliases: Mapping[str, str]
-    ranks: frozenset[str] = frozenset()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    """What the environment variables of launchers tell a process of itself."""
     methods: Mapping[str, Known] = field(default_factory=dict)
     array_modules: frozenset[str] = frozenset()
     no_arrays: frozenset[str] = frozenset()
@@ -150,6 +153,10 @@ class Knowledge(Struct, frozen=True):
     """Names that other packages use for wrappers, and the names of the functions they wrap."""
     declared: frozenset[str] = frozenset()
     """The names of the user's own tables, which count for what the project itself defines as well."""
+
+    def is_rank(self, variable: object) -> bool:
+        """Whether an environment variable of this name tells a process its number."""
+        return isinstance(variable, str) and self.variables.get(variable) == "identity"
 
     def canonical(self, name: str) -> str:
         """The canonical name of a dotted name; of the aliases that are a prefix of it, the longest counts."""
@@ -230,7 +237,7 @@ def built_in() -> Knowledge:
     """The tables that come with the linter."""
     functions: dict[str, Known] = {}
     aliases: dict[str, str] = {}
-    ranks: set[str] = set()
+    variables: dict[str, Variable] = {}
     methods: dict[str, Known] = {}
     modules: set[str] = set()
     trees: set[str] = set()
@@ -240,13 +247,14 @@ def built_in() -> Knowledge:
         tables = read_file(name)
         read_tables(tables, name, functions, aliases)
         read_tables({"functions": tables.get("methods", {})}, name, methods, {})
-        ranks.update(tables.get("environment", {}).get("identity", ()))
+        told = tables.get("environment", {})
+        variables.update((each, kind) for kind in _VARIABLES for each in told.get(kind, ()))
         modules.update(tables.get("arrays", {}).get("modules", ()))
         trees.update(tables.get("arrays", {}).get("except", ()))
         parts.update(tables.get("arrays", {}).get("local_parts", ()))
         wrapped.update((home.rpartition(".")[2], home) for home in tables.get("wrapped", {}).get("names", ()))
     return Knowledge(
-        functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees), frozenset(parts), wrapped
+        functions, aliases, variables, methods, frozenset(modules), frozenset(trees), frozenset(parts), wrapped
     )
 
 

@@ -36,11 +36,16 @@ def always_true(evaluator: Evaluator, frame: Frame, test: int, asked: frozenset[
         return operation.operator not in _CUTS
     if isinstance(operation, s.Call):
         callees = evaluator.value(frame, operation.function)
-        return bool(callees) and all(map(_is_kept, callees))
+        return bool(callees) and all(_is_kept(evaluator, callee) for callee in callees)
     return isinstance(operation, s.FString) or (isinstance(operation, s.Const) and bool(operation.value))
 
 
-def _is_kept(callee: Value) -> bool:
+def _is_kept(evaluator: Evaluator, callee: Value) -> bool:
     if isinstance(callee, Member):
         return callee.name in _METHODS
+    if isinstance(callee, External):
+        owner, _, method = callee.name.rpartition(".")
+        known = evaluator.knowledge.get(owner)
+        if known is not None and known.attribute:
+            return method in _METHODS
     return isinstance(callee, External) and (callee.name.startswith(_ASKED) or callee.name in _KEEPS)

@@ -7,6 +7,7 @@ folded into it, or a function passes it to another. If anything else is done to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,8 +17,18 @@ from spmdlint.analysis.callgraph.upstream import imported
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
-from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    certain,
+)
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
+from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins
@@ -33,6 +44,8 @@ KEY_DEPTH = 24
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
 _CREATE = frozenset(("create",))
+_FOLD, _INDEX = "jax.random.fold_in", "jax.lax.axis_index"
+_FOLD_DEPTH = 6
 
 RowCall: TypeAlias = tuple[Frame, int, s.Call]
 """A call that passes each device a row: its frame, its number and the call itself."""
@@ -54,8 +67,10 @@ def shared_splits(
     evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall]
 ) -> Iterator[SharedSplit]:
     """Every such split whose keys go to a map over the devices of all processes, by one of the calls."""
-    search, alone = KeySearch(evaluator, content), Alone(evaluator)
+    search, alone, folding = KeySearch(evaluator, content), Alone(evaluator), Folding(content)
     for frame, given, call in calls:
+        if folding.in_map(evaluator.value(frame, call.function)):
+            continue
         for row in (row for argument in call.arguments for row in _rows(evaluator, frame, argument.value)):
             site = split_for_own_devices(table, evaluator.value(frame, row))
             if site is None:
@@ -66,6 +81,59 @@ def shared_splits(
                 made = search.made(where, split.arguments[0].value, KEY_DEPTH)
                 if made is not None:
                     yield SharedSplit(site, Site(frame.ref, given), made)
+
+
+class Folding:
+    """Maps that make a key of its own for each of all devices: they fold the index of the device into what they get."""
+
+    def __init__(self, content: Origins) -> None:
+        self.ev = content.ev
+        self.content = content
+        asking = content.reach.calling((_INDEX,))
+        self._folds = {ref for ref in content.reach.calling((_FOLD,)) if self._folds_index(ref)} if asking else set()
+
+    def in_map(self, callees: Values) -> bool:
+        """Whether a map runs a function, itself or through others, that folds the index of a device into a key."""
+        callee = certain(callees) if self._folds else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+        if known is None or not isinstance(callee, Applied):
+            return False
+        run = self.content.calls.functions_in(known, callee.arguments)
+        pending = [function.ref for function in run if isinstance(function, FunctionValue)]
+        seen: set[FunctionRef] = set()
+        while pending:
+            ref = pending.pop()
+            if ref in self._folds:
+                return True
+            if ref not in seen:
+                seen.add(ref)
+                pending += self._called.get(ref, ())
+        return False
+
+    def passes_to_map(self, frame: Frame, keys: int) -> bool:
+        """Whether a function passes keys that it makes to such a map."""
+        return any(
+            self.in_map(self.ev.value(frame, call.function))
+            for _, call in (frame.code.of_kind(s.Call) if self._folds else ())
+            if any(frame.code.root_of(argument.value) == keys for argument in call.arguments)
+        )
+
+    def _folds_index(self, ref: FunctionRef) -> bool:
+        frame = self.ev.free_frame(ref)
+        for _, call in frame.code.of_kind(s.Call):
+            if certain(self.ev.value(frame, call.function)) == External(_FOLD) and len(call.arguments) == 2:
+                folded = parts(self.ev, frame, call.arguments[1].value, _FOLD_DEPTH)
+                values = (value for part in folded for value in self.ev.value(frame, part))
+                if any(isinstance(value, Applied) and value.name == _INDEX for value in values):
+                    return True
+        return False
+
+    @cached_property
+    def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
+        found: dict[FunctionRef, set[FunctionRef]] = {}
+        for caller, edges in self.content.reach.edges.items():
+            found.setdefault(caller.ref, set()).update(edge.target.frame.ref for edge in edges)
+        return found
 
 
 def _rows(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
@@ -106,12 +174,14 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
 
     The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
     """
-    search, project = KeySearch(evaluator, content), evaluator.project
+    search, folding, project = KeySearch(evaluator, content), Folding(content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
             key = call.arguments[0].value if call.arguments else None
             if key is None or split_for_own_devices(table, evaluator.value(frame, number)) != Site(ref, number):
+                continue
+            if folding.passes_to_map(frame, number):
                 continue
             calls = _calls_by_name(evaluator, ref)
             field, origin = frame.code.operations[key], frame.code.operations[frame.code.root_of(key)]
@@ -207,7 +277,7 @@ class KeySearch:
             first = operation.arguments[0].value
             if isinstance(callee, External) and callee.name == "jax.random.split":
                 return self.made(frame, first, depth - 1)
-            if isinstance(callee, External) and callee.name == "jax.random.fold_in" and len(operation.arguments) == 2:
+            if isinstance(callee, External) and callee.name == _FOLD and len(operation.arguments) == 2:
                 counts = self._counts(frame, operation.arguments[1].value)
                 return self.made(frame, first, depth - 1) if counts else None
             if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):

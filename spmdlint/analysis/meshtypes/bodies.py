@@ -407,7 +407,8 @@ class Bodies:
     def _region(self, use: MapUse, checked: bool, *, by_hand: bool) -> Region:
         component = self.ev.project.component
         own = any(component[path] == component[use.site.ref.path] for path in self._reducing_optimizers)
-        return Region(checked, by_hand, own_optimizers=own)
+        bound = self.calls.bound(use.applied) | self.reach.around_of(use.site.ref)
+        return Region(checked, by_hand, own_optimizers=own, bound=None if bound.open else bound.names)
 
     @cached_property
     def _reducing_optimizers(self) -> frozenset[Path]:

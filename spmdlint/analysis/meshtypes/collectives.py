@@ -16,6 +16,7 @@ from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
 from spmdlint.knowledge.load import Known
 
 if TYPE_CHECKING:
+    from spmdlint.analysis.axes.axisnames import Axes
     from spmdlint.analysis.meshtypes.typer import Typer
 
 
@@ -25,7 +26,7 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
     given = typer.ev.argument(made, known.axes or "")
     axes = axis_names(typer.calls, given) if given is not None else None
     groups = passed.values.keyword("axis_index_groups")
-    if axes is None or axes.open or (groups is not None and not _is_none(groups)):
+    if axes is None or axes.open or (groups is not None and not _is_none(groups)) or _fails(typer, axes):
         return UNKNOWN
     names = sorted(axes.names)
     if rule == "index":
@@ -64,6 +65,12 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
         return rearranged(leaf, moved(leaf, names, rule, site), names, how, site)
 
     return changed(value, move)
+
+
+def _fails(typer: Typer, axes: Axes) -> bool:
+    """Whether no axis of a collective is bound: it fails, which is told, and what was meant is not known."""
+    bound = typer.region.bound
+    return bound is not None and not axes.names & bound.union(typer.stacked)
 
 
 def _is_none(values: object) -> bool:

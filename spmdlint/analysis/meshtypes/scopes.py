@@ -14,11 +14,13 @@ class Region(Struct, frozen=True):
 
     ``checked``: JAX types it and sums derivatives by itself. ``by_hand``: a map over rows, such as `pmap`, which says
     of no argument that it is the same on all devices. ``own_optimizers``: the program makes some that communicate.
+    ``bound`` are the axes that are bound in it, apart from those of maps inside; None if that is not known.
     """
 
     checked: bool
     by_hand: bool
     own_optimizers: bool = False
+    bound: frozenset[str] | None = None
 
 
 Made = tuple[str, frozenset[str]]

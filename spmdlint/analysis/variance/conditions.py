@@ -186,7 +186,7 @@ class Conditions:
     def _reads_rank(self, frame: Frame, operation: s.Operation) -> bool:
         name = variable_read(self.ev, frame, operation)
         variable = constant(self.ev.value(frame, name)) if name is not None else None
-        return variable is not None and variable.value in self.ev.knowledge.ranks
+        return variable is not None and self.ev.knowledge.is_rank(variable.value)
 
     def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:
         """The key of a field that holds the process index, if its class stores it in only one place."""

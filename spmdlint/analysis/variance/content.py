@@ -69,7 +69,7 @@ _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = tuple(
     "base64. binascii. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
-    "optax. os.path. random.Random re. statistics. struct. zlib.".split(),
+    "optax. os.path. pathlib. etils.epath. upath. random.Random re. statistics. struct. zlib.".split(),
 )
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
@@ -333,6 +333,10 @@ class Variance(Property):
                 counted = None if taken is not None else self.counters.skewed(origins, frame, operation)
                 if taken is not None or counted is not None:
                     return taken or counted
+            owner = self.knowledge.get(callee.name.rpartition(".")[0]) if known is None else None
+            method = frame.code.operations[operation.function]
+            if owner is not None and owner.attribute and isinstance(method, s.Attribute):
+                return origins.of(frame, method.base)  # a method of a text or the like, which the attribute holds
             part = holds_part(origins, frame, number, operation, known)
             return part or self._of_library(origins, frame, number, callee.name, arguments)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)

@@ -81,7 +81,9 @@ _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
 _ISLICE = "itertools.islice"
 _RANGES = frozenset(("builtins.range", "numpy.arange"))
-_READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
+_READERS = frozenset(
+    ("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv", "builtins.open")
+)
 _PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
 _JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split()}
 
@@ -334,19 +336,27 @@ class Length(Property):
         if method.name in _PERMUTING and arguments:
             return origins.of(frame, arguments[0])
         if lists_folder(origins.ev, frame, method):
+            own = self._from_own(frame, number, [method.base], "listed from its own folder")
+            if own is not None:
+                return own
             text = f".{method.name}() may find different files on each process"
             return Reason(Site(frame.ref, number), text, "files")
         return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
 
+    def _from_own(self, frame: Frame, number: int, path: Sequence[int], how: str) -> Reason | None:
+        """Why there is another number of files, or of rows in a file, if each process looks at a path of its own."""
+        found = self.content.any_of(frame, path)
+        return self._data(found, frame, number, how) if found is not None and found.kind != "files" else None
+
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         known = self.knowledge.get(name)
         if known is not None and known.listing:
-            return Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
+            own = self._from_own(frame, number, arguments[:1], "listed from its own folder")
+            return own or Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
         if name in _RANGES:
             return self._range(frame, number, first=0)
         if name in _READERS and arguments:
-            found = self.content.of(frame, arguments[0])
-            return self._data(found, frame, number, "read from its own file")
+            return self._from_own(frame, number, arguments[:1], "read from its own file")
         if name == "builtins.next" and arguments:
             return self.inside.of(frame, arguments[0])
         if name in _JOINED and arguments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -27,12 +28,19 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import Reason
-from spmdlint.knowledge.load import Known
+from spmdlint.knowledge.load import Known, Variable
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _DEPTH = 4
 _BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
+
+
+_TOLD: Mapping[Variable, str] = {
+    "identity": "this process's rank",
+    "group": "the number of the node or slice that this process is on",
+    "host": "the name of this process's host",
+}
 
 
 class Sources:
@@ -163,9 +171,10 @@ class Sources:
 
     def _environment(self, name: Values, site: Site) -> Reason | None:
         variable = constant(name)
-        if variable is not None and variable.value in self.knowledge.ranks:
-            return Reason(site, f"the environment variable {variable.value} is this process's rank", "identity")
-        return None
+        kind = self.knowledge.variables.get(str(variable.value)) if variable is not None else None
+        if variable is None or kind is None:
+            return None
+        return Reason(site, f"the environment variable {variable.value} is {_TOLD[kind]}", kind)
 
     # -- code that runs at its own times
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Value,
+    certain,
+    truth,
+)
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.reason import surest
@@ -16,6 +26,9 @@ from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
 _DEPTH = 3
+_TRUTH = ("__bool__", "__len__")
+_PLAIN = frozenset(("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"))
+"""Bases from libraries whose objects are true unless a class says otherwise."""
 _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
 
@@ -27,7 +40,7 @@ def of_truth(
     ``asked`` are the places that lead to this question: a name that a loop gives itself again adds nothing.
     """
     ev = content.ev
-    if (frame, test) in asked:
+    if (frame, test) in asked or _is_an_object(ev, frame, test):
         return None
     asked |= {(frame, test)}
     function = ev.function(frame)
@@ -65,6 +78,24 @@ def of_truth(
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth, asked) else None
+
+
+def _is_an_object(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether a value may be an object that is always true, and nothing is known by which it would be false.
+
+    Another that is chosen in its place is most likely true as well.
+    """
+    values = ev.value(frame, number)
+    return any(_is_true(ev, value) for value in values) and not any(truth(frozenset((v,))) is False for v in values)
+
+
+def _is_true(ev: Evaluator, value: Value) -> bool:
+    if not isinstance(value, Instance):
+        return not isinstance(value, Constant) and truth(frozenset((value,))) is True
+    if any(base not in _PLAIN for base in ev.objects.library_bases(value.cls)):
+        return False
+    own = (ev.project.methods(each.ref) for each in ev.objects.lineage(value.cls))
+    return not any(name in methods for methods in own for name in _TRUTH)
 
 
 def _none_differs(content: Origins, places: Sequence[Place], depth: int, asked: frozenset[Place]) -> bool:
