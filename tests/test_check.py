@@ -256,13 +256,67 @@ def test_a_linked_folder_that_is_named(project, tmp_path):
     assert project.check("linked").found == [("a.py", 7, "SPMD301")]
 
 
-def test_a_folder_that_cannot_be_listed(project):
-    project.write({"a.py": project.hazard, "secret/b.py": project.hazard})
-    if os.geteuid() == 0:
-        pytest.skip("root may list every folder")
-    (project.root / "secret").chmod(0)
-    assert project.check().found == [("a.py", 7, "SPMD301")]
-    (project.root / "secret").chmod(0o700)
+@pytest.fixture
+def closed(project):
+    """A project with a file and two folders that may not be opened."""
+    project.write({"a.py": project.hazard, "secret/b.py": project.hazard, "more/secret/c.py": project.hazard})
+    folders = [project.root / "secret", project.root / "more/secret"]
+    for folder in folders:
+        folder.chmod(0)
+    yield project
+    for folder in folders:
+        folder.chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_listed(closed):
+    outcome = closed.spawn("check", "--output-format", "json", bound=True)
+    assert (outcome.status, outcome.found) == (1, [("a.py", 7, "SPMD301")])
+    passed_over = f"spmdlint: {closed.root}/more/secret and 1 more folder are not linted: Permission denied."
+    assert outcome.err == f"{passed_over} Make them readable, or exclude them.\n"
+    outcome = closed.spawn("check", "--exit-zero", "--fail-on-unchecked", "more", bound=True)
+    assert outcome.status == 2
+    assert outcome.err.count("more/secret is not linted: Permission denied. Make it readable, or exclude it.") == 1
+
+
+@pytest.mark.parametrize("argv", [["a.py"], ["--exclude", "secret/"]])
+def test_a_folder_that_nobody_asked_for_need_not_be_listed(closed, argv):
+    outcome = closed.spawn("check", "--fail-on-unchecked", *argv, bound=True)
+    assert (outcome.status, outcome.err) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "modes"),
+    [
+        (["check", "secret"], (0, 0o100, 0o400)),
+        (["check", "a.py", "secret/b.py"], (0, 0o400)),
+        (["check", "--stdin-filename", "secret/b.py", "-"], (0, 0o400)),
+        (["explain", "secret/b.py:3"], (0, 0o400)),
+        (["explain", "secret/b.ipynb:cell 1:3"], (0, 0o400)),
+    ],
+)
+def test_a_closed_folder_that_is_named(closed, argv, modes):
+    (word,) = (word.partition(":")[0] for word in argv if "secret" in word)
+    told = f"spmdlint: {closed.root}/{word} cannot be read (Permission denied); make it readable, or leave it out.\n"
+    for mode in modes:
+        (closed.root / "secret").chmod(mode)
+        outcome = closed.spawn(*argv, bound=True)
+        assert (outcome.status, outcome.out, outcome.err) == (2, "", told)
+
+
+def test_a_closed_folder_in_an_option(closed):
+    outcome = closed.spawn("check", "--baseline", "secret/known.json", "--write-baseline", "a.py", bound=True)
+    told = f"There is no access to {closed.root}/secret/known.json (Permission denied); change its permissions.\n"
+    assert (outcome.status, outcome.err) == (2, f"spmdlint: {told}")
+
+
+@pytest.mark.parametrize("argv", [["check", "pipe.py"], ["explain", "pipe.py:1"], ["rule", "--test", "pipe.py"]])
+@pytest.mark.timeout(60)
+def test_a_pipe_is_no_file(project, argv):
+    os.mkfifo(project.root / "pipe.py")
+    outcome = project.run(*argv)
+    assert outcome.status == 2
+    assert "pipe.py is not a regular file; name a file, or pass the text to standard input with '-'." in outcome.err
+    assert "There is no Python file and no notebook to lint here" in project.check().err
 
 
 # -- the project

@@ -17,6 +17,7 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Severity
 from spmdlint.engine import NOTHING_TO_LINT, Checked, Stdin, check
 from spmdlint.errors import UsageError
+from spmdlint.files.reach import refuse_closed
 from spmdlint.files.root import absolute, configure
 from spmdlint.fixes.rounds import Fixed
 from spmdlint.identity import relative
@@ -222,6 +223,7 @@ def _stdin(options: argparse.Namespace) -> Stdin | None:
     if options.add_ignore is not None:
         raise UsageError("--add-ignore writes to files, and '-' is not a file; name the files.")
     path = absolute(options.stdin_filename or "<stdin>")
+    refuse_closed(path)
     if path.is_dir():
         raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")
     return Stdin(path, sys.stdin.buffer.read())

@@ -13,6 +13,7 @@ from spmdlint.cli.commands import SUCCESS
 from spmdlint.config import Config, override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
+from spmdlint.files.reach import refuse_closed, refuse_unlike_files
 from spmdlint.files.read import Source, is_notebook, read
 from spmdlint.files.root import configure
 from spmdlint.output.explanation import Writer
@@ -65,7 +66,10 @@ def _configured(path: Path, options: argparse.Namespace) -> Config:
 def _in_cell(argument: str) -> tuple[Path, int] | None:
     """The notebook, and the row of its module, for ``train.ipynb:cell 3:2``; None for another argument."""
     match = re.fullmatch(r"(?P<path>.+\.ipynb):cell ?(?P<cell>\d+):(?P<row>\d+)(?::\d+)?", argument)
-    if match is None or not Path(match["path"]).is_file():
+    if match is None:
+        return None
+    refuse_closed(Path(match["path"]).absolute())
+    if not Path(match["path"]).is_file():
         return None
     from spmdlint.files.notebooks import Cell, Cells
 
@@ -87,6 +91,8 @@ def _parse(argument: str) -> tuple[Path, int]:
     if match is None:
         raise UsageError(f"{argument!r} does not name a line; write the file and the line, such as train.py:31.")
     path = Path(match["path"]).absolute()
+    refuse_closed(path)
+    refuse_unlike_files(path)
     if not path.is_file():
         raise UsageError(f"There is no file {match['path']}; name one that exists.")
     return path, int(match["row"])

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
 from spmdlint.errors import UsageError
 from spmdlint.files.ignore import configured_patterns, git_root, ignored
+from spmdlint.files.reach import refuse_closed
 
 
 def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude: bool | None = None) -> Config:
@@ -23,9 +24,11 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     nothing is linted.
 
     Raises:
-        UsageError: a configuration cannot be read or is wrong.
+        UsageError: a configuration cannot be read or is wrong, or a path may not be looked at.
 
     """
+    for path in paths:
+        refuse_closed(path)
     common = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
     for root, found in _candidates(common):
         config = read_config(root, file or found)
