@@ -50,12 +50,15 @@ def _folders(value: object, root: Path) -> tuple[Path, ...]:
 
 
 def _inside(value: object, root: Path) -> tuple[Path, ...]:
-    """Files and folders of the project: code from elsewhere must not run because a configuration says so."""
+    """Files and folders of the project: code from elsewhere must not run because a configuration says so.
+
+    Whether they exist counts when they are loaded: the first rule is written into a folder that may not be there yet.
+    """
     top = root.resolve()
     found = tuple((root / name).resolve() for name in _strings(value, root))
-    missing = [str(path) for path in found if not path.exists() or top not in path.parents]
-    if missing:
-        raise ValueError(f"there is no {missing[0]} in the project {root}")
+    outside = [str(path) for path in found if top not in path.parents]
+    if outside:
+        raise ValueError(f"there is no {outside[0]} in the project {root}")
     return found
 
 

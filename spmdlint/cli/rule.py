@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     config = configure([Path.cwd()], options.config, force_exclude=False)
     if options.test:
         return _test(options.rule, config)
-    rules = load_rules(config.rules)
+    rules = load_rules(config.rules, begun=options.new is None)
     if options.new is not None:
         return _new(options.new, config, rules)
     codes = matches(options.rule if options.rule is not None else ALL, rules)
