@@ -562,6 +562,78 @@ def test_a_folder_that_is_a_namespace_package_is_found_by_its_own_name(project, 
     assert "SPMD301" in project.run("explain", f"acme/{file}:7").out
 
 
+@pytest.fixture
+def unmarked(project):
+    """A tree of namespace packages that nothing marks: a part of it asks another one which process it is."""
+    imported = "from acme.hosts.lead import is_main"
+    project.write({"acme/hosts/lead.py": LEAD, "acme/train/__init__.py": ""})
+    project.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    (project.root / "spmdlint.toml").unlink()
+    return project
+
+
+OUTSIDE = "which is outside of the project: nothing says where that begins, so it is taken to be"
+
+
+def test_a_file_is_in_the_project_that_its_folder_is_in(unmarked):
+    found = [("run.py", 7, "SPMD301")]
+    for argv in (["."], ["acme/train/run.py"], ["acme/train/run.py", "acme/hosts/lead.py"]):
+        outcome = unmarked.check("--fail-on-unchecked", *argv)
+        assert (outcome.status, outcome.found, outcome.err) == (1, found, "")
+    text = (unmarked.root / "acme/train/run.py").read_bytes()
+    assert unmarked.check("--stdin-filename", "acme/train/run.py", "-", stdin=text).found == found
+    outcome = unmarked.run("explain", "acme/train/run.py:7")
+    assert "SPMD301" in outcome.out
+    assert outcome.err == ""
+
+
+@pytest.mark.parametrize("imported", ["from acme.hosts.lead import is_main", "from ..hosts.lead import is_main"])
+def test_an_import_from_outside_of_a_project_that_was_guessed_is_told(unmarked, imported):
+    unmarked.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    file = unmarked.root / "acme/train/run.py"
+    told = f"{imported.split()[1]}, {OUTSIDE} {file.parent}. Findings may be missing; an empty spmdlint.toml in "
+    told = f"spmdlint: {file} imports {told}{unmarked.root / 'acme'} makes that the project.\n"
+    for argv in ([str(file)], ["acme/train"]):
+        outcome = unmarked.check(*argv)
+        assert (outcome.status, outcome.found, outcome.err) == (0, [], told)
+    assert unmarked.check("--fail-on-unchecked", str(file)).status == 2
+    outcome = unmarked.run("explain", f"{file}:7")
+    assert ("SPMD301" in outcome.out, outcome.err) == (False, told)
+    unmarked.write({"acme/spmdlint.toml": ""})
+    outcome = unmarked.check(str(file))
+    assert (outcome.found, outcome.err) == ([("run.py", 7, "SPMD301")], "")
+
+
+def test_an_import_of_a_folder_beside_a_lone_file_is_told(unmarked):
+    unmarked.write({"run.py": SAVES.format(imported="from acme.hosts.lead import is_main", asked="is_main")})
+    outcome = unmarked.check(f"{unmarked.root}/run.py")
+    assert outcome.found == []
+    assert f"run.py imports acme.hosts.lead, {OUTSIDE} {unmarked.root}. " in outcome.err
+
+
+@pytest.mark.parametrize("imported", ["import jax.numpy as is_main", "from acme.hosts import nothing as is_main"])
+def test_an_import_of_what_is_not_there_is_not_told(unmarked, imported):
+    unmarked.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    assert unmarked.check("--fail-on-unchecked", "acme/train").err == ""
+
+
+@pytest.mark.parametrize("shared", ["the home folder", "a folder of everybody"])
+def test_a_folder_of_all_sorts_of_things_is_no_project(unmarked, monkeypatch, shared):
+    if shared == "the home folder":
+        monkeypatch.setenv("HOME", str(unmarked.root))
+    else:
+        unmarked.root.chmod(0o1777)
+    assert OUTSIDE in unmarked.check("acme/train/run.py").err
+    assert OUTSIDE in unmarked.run("explain", "acme/train/run.py:7").err
+
+
+def test_a_file_that_the_current_folder_leaves_out_is_with_its_neighbours(unmarked):
+    (unmarked.root / "acme").rename(unmarked.root / "build")
+    unmarked.write({"build/train/lead.py": LEAD})
+    unmarked.write({"build/train/run.py": SAVES.format(imported="from .lead import is_main", asked="is_main")})
+    assert unmarked.check("build/train/run.py").found == [("run.py", 7, "SPMD301")]
+
+
 @pytest.mark.parametrize("asked", ["acme", "acme/run", "."])
 def test_a_part_of_a_namespace_package_is_found_by_its_whole_name(project, asked):
     train = SAVES.format(imported="from acme.run.hosts import is_main", asked="is_main")

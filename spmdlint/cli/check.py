@@ -18,7 +18,7 @@ from spmdlint.diagnostics import Severity
 from spmdlint.engine import NOTHING_TO_LINT, Checked, Stdin, check
 from spmdlint.errors import UsageError
 from spmdlint.files.reach import refuse_closed
-from spmdlint.files.root import absolute, configure
+from spmdlint.files.root import absolute, configure_named
 from spmdlint.fixes.rounds import Fixed
 from spmdlint.identity import relative
 from spmdlint.known import Known
@@ -116,7 +116,8 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")
     adoption.refuse_with_fixes(options)
     paths = [] if stdin else list(map(absolute, options.paths))
-    config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
+    words = [options.stdin_filename or stdin.path] if stdin else options.paths
+    config = configure_named(words, Path.cwd(), options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default'}.")
