@@ -261,11 +261,20 @@ def test_every_finding_is_silenced_with_a_reason(project, end):
 
 
 def test_a_suppression_joins_the_one_that_is_there(project):
+    """In its brackets if the reason is the same: each code has the reason that was given for it."""
     call = 'multihost_utils.sync_global_devices("known")'
-    text = f"{HEAD}if jax.process_index() == 0:\n    {call}  # spmdlint: ignore[SPMD101] a slip\n"
-    project.write({"a.py": text})
-    assert project.run("check", "--ignore", "SPMD900", "--add-ignore", "later").status == 0
-    assert "# spmdlint: ignore[SPMD101, SPMD301] a slip\n" in (project.root / "a.py").read_text()
+    text = f"{HEAD}if jax.process_index() == 0:\n    {call}  # spmdlint: ignore[SPMD101] a slip, see #12\n"
+    joined, beside = (
+        "[SPMD101, SPMD301] a slip, see #12\n",
+        "[SPMD101] a slip, see #12  # spmdlint: ignore[SPMD301] later\n",
+    )
+    for reason, comment in (("a slip, see #12", joined), ("later", beside)):
+        project.write({"a.py": text})
+        assert project.run("check", "--ignore", "SPMD900", "--add-ignore", reason).status == 0
+        assert f"  # spmdlint: ignore{comment}" in (project.root / "a.py").read_text()
+    assert project.check("--ignore", "SPMD900").found == []
+    assert project.run("check", "--fix").status == 0
+    assert f"{call}  # spmdlint: ignore[SPMD301] later\n" in (project.root / "a.py").read_text()
 
 
 def test_a_suppression_needs_a_reason(project):
