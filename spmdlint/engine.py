@@ -123,7 +123,7 @@ def check(
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
     notes = (*notes, *outcome.notes, *_outside(config, survey, found.asked))
     unchecked = (*notes, *_unread(survey, found.asked))
-    crashed, notes = tuple(crashes), (*notes, *outdated)
+    crashed, notes = tuple(crashes), (*notes, *outdated, *_mistyped(config))
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
 
 
@@ -161,6 +161,15 @@ def _told(
 def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
     for word in config.without_effect(rules):
         yield f"{word} selects only preview rules, which need --preview. Add --preview, or remove the selector."
+
+
+def _mistyped(config: Config) -> Iterator[str]:
+    if config.knowledge.get("aliases"):
+        from spmdlint.knowledge.mistyped import mistyped  # which few projects need
+
+        where = config.origins.get("knowledge", "The knowledge")
+        for name, home, near in mistyped(config.knowledge):
+            yield f"{where}: the alias {name!r} is {home!r}, which means nothing to the linter. Did you mean {near!r}?"
 
 
 class _LinkedLater:

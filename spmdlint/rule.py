@@ -253,7 +253,7 @@ class _Known:
             RuleError: the rule has no valid code or name, or its code or name is taken.
 
         """
-        where = f"{type(rule).__module__}.{type(rule).__qualname__}" if is_built_in(rule) else type(rule).__qualname__
+        where = f"{type(rule).__module__}.{type(rule).__qualname__}" if is_built_in(rule) else _origin(rule)
         code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
         if not _CODE.fullmatch(code) or not _NAME.fullmatch(name):
             raise RuleError(

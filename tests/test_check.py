@@ -123,6 +123,13 @@ def test_a_file_that_does_not_parse_is_told_where_it_goes_wrong(project, text, r
     assert outcome.json[0]["location"]["column"] == column
 
 
+def test_a_sentence_of_python_ends_once(project):
+    project.write({"a.py": 'print "saved"\n', "b.py": "x = (\n"})
+    first, second = (each["message"] for each in project.check().json)
+    assert first.endswith("Did you mean print(...)?")
+    assert second.endswith("was never closed.")
+
+
 def test_a_file_that_cannot_be_linted_is_told_whatever_is_selected(project):
     project.write({"a.py": "def f(:\n"})
     assert project.check("--select", "SPMD301").found == [("a.py", 1, "SPMD901")]

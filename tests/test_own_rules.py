@@ -768,6 +768,7 @@ def test_files_that_hold_no_valid_rule(own, text, said):
     outcome = own.check()
     assert (outcome.status, outcome.out) == (2, "")
     assert said in outcome.err
+    assert f"{own.root}/own.py" in outcome.err
     assert "Traceback" not in outcome.err
 
 

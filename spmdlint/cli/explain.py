@@ -78,6 +78,9 @@ def _parse(argument: str) -> tuple[str, int]:
     match = re.fullmatch(r"(?P<path>.+?):(?P<row>\d+)(?::\d+)?", argument)
     if match is not None and is_notebook(Path(match["path"])):
         raise UsageError(f"{match['path']} is a notebook; name the cell too, such as '{match['path']}:cell 3:2'.")
+    cell = re.fullmatch(r".+\.ipynb:cell ?\d+:?", argument)
+    if cell is not None:
+        raise UsageError(f"{argument!r} names a cell; name the line in it too: '{argument.rstrip(':')}:LINE'.")
     if match is None:
         raise UsageError(f"{argument!r} does not name a line; write the file and the line, such as train.py:31.")
     path = absolute(match["path"])
