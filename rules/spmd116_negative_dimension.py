@@ -64,7 +64,7 @@ class NegativeDimension(Rule):
     preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.slips.negative_dimensions(program.jax_version):
+        for found in program.slips.negative_dimensions(program.jax.oldest):
             short = found.function.rpartition(".")[2]
             yield self.finding(
                 message=(

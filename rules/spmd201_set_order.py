@@ -104,13 +104,14 @@ class SetOrder(Rule):
         else:
             then = f"so {loop.what} names its axes in a different order on each process"
             effect = "The processes compile different programs."
+        sorting = program.mending.sorting(loop.iterable)
         related = [Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()]
         if loop.call is not None:
             related.insert(0, Related(program.place(loop.call.site), "This call is made once per element."))
         return self.finding(
             message=f"This is iterated over in the order of a set, which differs between processes, {then}.",
             place=place,
-            help=f"{effect} {_WAY_OUT.get(loop.sink, 'Iterate over sorted(...) instead.')}",
+            help=f"{effect} {_WAY_OUT.get(loop.sink) or f'Iterate over {sorting} instead.'}",
             related=tuple(related),
             # Devices cannot be compared, so sorted() alone does not fix a mesh.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "mesh" else None,
@@ -132,7 +133,7 @@ class SetOrder(Rule):
                 f"({where})."
             ),
             place=place,
-            help=f"{effect} Build it from sorted(...).",
+            help=f"{effect} Build it from {program.mending.sorting(loop.iterable)}.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             # A list of dimensions is made from more than the set.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place
+from spmdlint.releases import dotted
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ class RemovedApi(Rule):
     devices use: the old locations of meshes, specs and shardings, `xmap`, `jax.tree_map`, `device_put_sharded`,
     `host_callback` and the like, and parameters such as `check_rep`. The other has the names and parameters that JAX
     has added since 0.4.20, such as `jax.shard_map`, as they were measured with each release. The setting `jax-version`
-    says which version counts; the default is the newest, in which nothing is missing that was added.
+    says which version counts. The default is what the dependencies in the project's `pyproject.toml` allow, such as
+    `jax>=0.4.30`: a name is reported if the oldest release that they allow does not have it yet, or the newest does not
+    have it any more. Without such a bound it is the newest, in which nothing is missing that was added.
 
     ## Why it matters
 
@@ -60,17 +63,17 @@ class RemovedApi(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.absent_names():
             place = program.place(found.site)
-            version = program.jax_version
+            use = found.change.instead(program.jax.oldest)
             yield self.finding(
-                message=_too_new(found, version) if found.change.added and version else _gone(found),
+                message=_too_new(found, program.jax.told) if found.change.added else _gone(found),
                 place=place,
-                help=_help(found),
-                fix=_fix(found, place),
+                help=_help(found, use),
+                fix=_fix(found, use, place),
             )
 
 
 def _gone(found: UseOfAbsent) -> str:
-    since = _dotted(found.change.since)
+    since = dotted(found.change.since)
     if found.parameter_of:
         return f"{found.parameter_of} has no parameter {found.written!r} in JAX {since} and later."
     if found.change.name == found.written:
@@ -78,31 +81,28 @@ def _gone(found: UseOfAbsent) -> str:
     return f"{found.written} does not exist: {found.change.name} is gone in JAX {since} and later."
 
 
-def _too_new(found: UseOfAbsent, version: tuple[int, ...]) -> str:
-    configured = f"jax-version is {_dotted(version)}"
-    since = f"came with JAX {_dotted(found.change.since)}"
+def _too_new(found: UseOfAbsent, oldest: str) -> str:
+    since = f"came with JAX {dotted(found.change.since)}"
     if found.parameter_of:
-        return f"The parameter {found.written!r} of {found.parameter_of} {since}, and {configured}."
+        return f"The parameter {found.written!r} of {found.parameter_of} {since}, and {oldest}."
     if found.change.name == found.written:
-        return f"{found.written} {since}, and {configured}."
-    return f"{found.written} does not exist yet: {found.change.name} {since}, and {configured}."
+        return f"{found.written} {since}, and {oldest}."
+    return f"{found.written} does not exist yet: {found.change.name} {since}, and {oldest}."
 
 
-def _help(found: UseOfAbsent) -> str:
-    use = found.change.use
+def _help(found: UseOfAbsent, use: str) -> str:
     if not found.change.added:
+        if not use:
+            return (
+                f"Use {found.change.use} in newer versions, or set jax-version to the version that the program runs on."
+            )
         return f"Use {use} instead, or set jax-version to the version that the program runs on."
     if use:
         return f"Use {use} in older versions, or set jax-version to the oldest version that the program runs on."
     return "Test for it with hasattr, or set jax-version to the oldest version that the program runs on."
 
 
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
-
-
-def _fix(found: UseOfAbsent, place: Place) -> Fix | None:
-    if not found.in_place:
+def _fix(found: UseOfAbsent, use: str, place: Place) -> Fix | None:
+    if not found.in_place or not use:
         return None
-    use = found.change.use
     return Fix("safe", f"Replace it with {use}.", (Edit(place.start, place.end, use),))

@@ -8,7 +8,7 @@ are matched one to one, the most reliable way first.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -90,7 +90,36 @@ def _found_again(
         left = _matched(left, found, way, known)
     moved = [entry for entry in left if entry.path in missing]
     stayed = [entry for entry in left if entry.path not in missing]
-    return [*stayed, *_matched(moved, found, lambda m: (m.code, m.scope, m.text), known)]
+    moved = _matched(moved, found, lambda m: (m.code, m.scope, m.text), known)
+    return [*stayed, *_matched_alone(moved, entries, found, known)]
+
+
+def _matched_alone(
+    moved: Sequence[Mark], entries: Sequence[Mark], found: Sequence[Mark], known: dict[int, Mark]
+) -> list[Mark]:
+    """The same for files that were moved and functions that were renamed, one after the other.
+
+    Little is left to know an entry by: its line must be the only one of its kind in the baseline and in the run, and a
+    neighbouring line must be the same.
+    """
+    before = Counter((each.code, each.text) for each in entries)
+    now = {(each.code, each.text): number for number, each in enumerate(found)}
+    count = Counter((each.code, each.text) for each in found)
+    left = []
+    for entry in moved:
+        line = (entry.code, entry.text)
+        number = now.get(line)
+        if number is None or number in known or before[line] != 1 or count[line] != 1:
+            left.append(entry)
+        elif any(one and one == other for one, other in _neighbours(entry, found[number])):
+            known[number] = entry
+        else:
+            left.append(entry)
+    return left
+
+
+def _neighbours(one: Mark, other: Mark) -> tuple[tuple[str, str], ...]:
+    return (one.before, other.before), (one.after, other.after)
 
 
 def _matched(

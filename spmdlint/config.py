@@ -17,6 +17,7 @@ from spmdlint import selection
 from spmdlint.diagnostics import Severity
 from spmdlint.errors import UsageError
 from spmdlint.keys import KEYS, MultiProcess
+from spmdlint.releases import Releases, allowed, configured
 from spmdlint.rule import Rule
 
 if sys.version_info >= (3, 11):
@@ -78,6 +79,8 @@ class Config(Struct, frozen=True):
     force_exclude: bool = False
     src: tuple[Path, ...] = ()
     jax_version: tuple[int, ...] | None = None
+    jax_allowed: Releases = Releases()
+    """What the dependencies of the project allow; it counts where ``jax_version`` is not set."""
     multi_process: MultiProcess = "auto"
     expected_failures: bool = False
     """Whether to report code that is expected to fail."""
@@ -104,6 +107,11 @@ class Config(Struct, frozen=True):
         selectors = (*self.select, *self.extend_select)
         return () if self.preview else tuple(s for s in selectors if selection.matches(s, rules) <= trial)
 
+    @property
+    def jax(self) -> Releases:
+        """The releases of JAX that the program is for."""
+        return configured(self.jax_version) if "jax_version" in self.origins else self.jax_allowed
+
     def exclusions(self) -> tuple[str, ...]:
         """The patterns of excluded files: the default ones, then the user's, which can remove one by ``!``."""
         return (*DEFAULT_EXCLUDE, *self.exclude)
@@ -116,8 +124,16 @@ def read_config(root: Path, file: Path | None) -> Config:
         UsageError: the file, or one that it extends, cannot be read, or holds something that is not a setting.
 
     """
-    config = Config(root=root)
+    config = Config(root=root, jax_allowed=_allowed(root / SHARED_FILE))
     return config if file is None else _extended(config, file, ())
+
+
+def _allowed(file: Path) -> Releases:
+    """The releases of JAX that a project's file allows; a file that cannot be read says nothing."""
+    try:
+        return allowed(tomllib.loads(file.read_text(encoding="utf-8")).get("project"), file.name)
+    except (OSError, ValueError):
+        return Releases()
 
 
 def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:

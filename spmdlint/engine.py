@@ -121,10 +121,20 @@ def check(
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    notes = (*notes, *outcome.notes)
+    notes = (*notes, *outcome.notes, *_outside(config, survey, found.asked))
     unchecked = (*notes, *_unread(survey, found.asked))
-    crashed, notes = tuple(crashes), (*notes, *outdated)
+    crashed, notes = tuple(crashes), (*notes, *outdated, *_mistyped(config))
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
+
+
+def _outside(config: Config, survey: Survey, asked: Iterable[Path]) -> Iterator[str]:
+    """A sentence if nothing marks the project and a file that is asked for imports what lies outside of it."""
+    if not config.marked:
+        from spmdlint.files.outside import import_outside  # which most runs do not need
+
+        texts = ((path, survey.texts[path].text) for path in sorted(asked) if survey.facts[path].unreadable is None)
+        told = import_outside(config.root, texts, survey.facts.keys())
+        yield from [] if told is None else [told]
 
 
 def _unread(survey: Survey, asked: frozenset[Path]) -> Iterator[str]:
@@ -151,6 +161,15 @@ def _told(
 def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
     for word in config.without_effect(rules):
         yield f"{word} selects only preview rules, which need --preview. Add --preview, or remove the selector."
+
+
+def _mistyped(config: Config) -> Iterator[str]:
+    if config.knowledge.get("aliases"):
+        from spmdlint.knowledge.mistyped import mistyped  # which few projects need
+
+        where = config.origins.get("knowledge", "The knowledge")
+        for name, home, near in mistyped(config.knowledge):
+            yield f"{where}: the alias {name!r} is {home!r}, which means nothing to the linter. Did you mean {near!r}?"
 
 
 class _LinkedLater:
@@ -260,6 +279,7 @@ class Explained(Struct, frozen=True):
     suppressed: frozenset[Diagnostic]
     program: Program
     texts: Mapping[Path, str]
+    notes: tuple[str, ...] = ()
 
 
 def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
@@ -292,7 +312,8 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
             about = in_order([*usual, *on_trial])
             found = [*found, *others]
         silent = frozenset(about).difference(_suppressions(linked.survey, load_rules(config.rules)).remaining(found))
-    return Explained(explanation, about, on_trial, silent, linked.program, linked.texts)
+        notes = tuple(_outside(config, linked.survey, [path]))
+    return Explained(explanation, about, on_trial, silent, linked.program, linked.texts, notes)
 
 
 class Linked:

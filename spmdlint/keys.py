@@ -50,12 +50,15 @@ def _folders(value: object, root: Path) -> tuple[Path, ...]:
 
 
 def _inside(value: object, root: Path) -> tuple[Path, ...]:
-    """Files and folders of the project: code from elsewhere must not run because a configuration says so."""
+    """Files and folders of the project: code from elsewhere must not run because a configuration says so.
+
+    Whether they exist counts when they are loaded: the first rule is written into a folder that may not be there yet.
+    """
     top = root.resolve()
     found = tuple((root / name).resolve() for name in _strings(value, root))
-    missing = [str(path) for path in found if not path.exists() or top not in path.parents]
-    if missing:
-        raise ValueError(f"there is no {missing[0]} in the project {root}")
+    outside = [str(path) for path in found if top not in path.parents]
+    if outside:
+        raise ValueError(f"there is no {outside[0]} in the project {root}")
     return found
 
 
@@ -193,7 +196,10 @@ KEYS = (
         'a string: "newest", or a version such as "0.6.2"',
         '"newest"',
         "The version of JAX that the program is written for, or the oldest of several: names that it does not have are "
-        '[SPMD602](rules/SPMD602.md), be they gone by then or not there yet. "0.6" is any release of 0.6.',
+        '[SPMD602](rules/SPMD602.md), be they gone by then or not there yet. "0.6" is any release of 0.6. '
+        "If it is not set, the bounds of jax in `[project].dependencies` of the `pyproject.toml` at the project's root "
+        "count: `jax==0.4.20` is that version; with `jax>=0.4.20`, names that 0.4.20 does not have yet are reported, "
+        "and those that are gone in the newest; `jax~=0.4.20` and `jax<0.6` say which that is.",
         _version,
     ),
     Key(

@@ -54,7 +54,7 @@ class {kind}(VisitorRule):
 
 
 def write_skeleton(name: str, root: Path, places: Sequence[Path], rules: Collection[Rule]) -> Path:
-    """Write a rule that runs into the first folder among ``places``, or a new one; returns the file.
+    """Write a rule that runs into the first folder among ``places``, made if need be, or a new one; returns the file.
 
     Raises:
         UsageError: the name is none, or is taken, or the file exists or cannot be written.
@@ -64,7 +64,7 @@ def write_skeleton(name: str, root: Path, places: Sequence[Path], rules: Collect
         raise UsageError(f"{name!r} is not a name for a rule: write words with hyphens, such as flush-on-main.")
     if any(rule.name == name for rule in rules):
         raise UsageError(f"There is already a rule {name}; choose a different name.")
-    folder = next((place for place in places if place.is_dir()), root / FOLDER)
+    folder = next((place for place in places if _is_folder(place)), root / FOLDER)
     path = folder / f"{name.replace('-', '_')}.py"
     words = name.split("-")
     text = _TEXT.format(
@@ -82,6 +82,11 @@ def write_skeleton(name: str, root: Path, places: Sequence[Path], rules: Collect
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
     return path
+
+
+def _is_folder(place: Path) -> bool:
+    """Whether a place is a folder, or will be one: a file of rules has a suffix."""
+    return place.is_dir() or (place.suffix != ".py" and not place.exists())
 
 
 def _next_code(rules: Collection[Rule]) -> str:

@@ -38,7 +38,7 @@ def settings(config: Config) -> tuple[object, ...]:
         config.root,
         config.src,
         config.preview,
-        config.jax_version,
+        config.jax,
         config.multi_process,
         config.expected_failures,
         config.knowledge,

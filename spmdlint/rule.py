@@ -171,8 +171,10 @@ class RuleError(UsageError):
     """A package of rules cannot be loaded, or two rules claim the same code or name."""
 
 
-def load_rules(files: Sequence[Path] = ()) -> tuple[Rule, ...]:
+def load_rules(files: Sequence[Path] = (), *, begun: bool = True) -> tuple[Rule, ...]:
     """All installed rules, and those in ``files``, which may be folders, sorted by code.
+
+    Unless they are ``begun``, there need not be a rule, nor a file, in any of them.
 
     Raises:
         RuleError: if rules do not load, are not complete, or claim a code or name that is taken.
@@ -185,15 +187,23 @@ def load_rules(files: Sequence[Path] = ()) -> tuple[Rule, ...]:
 
     known = _Known(installed)
     for path in files:
+        if not path.exists():
+            if begun:
+                raise RuleError(f"There is no {path} in the project, which 'rules' names. {_FIRST_RULE}")
+            continue
         try:
             rules = list(_rules_of(load(path)))
         except (Exception, SystemExit) as error:
             raise RuleError(f"The rules in {path} cannot be loaded: {_told(error)}. Fix the file.") from error
-        if not rules:
-            raise RuleError(f"There is no rule in {path}: no class there derives from VisitorRule or another rule.")
+        if begun and not rules:
+            none = f"There is no rule in {path}: no class there derives from VisitorRule or another rule."
+            raise RuleError(f"{none} {_FIRST_RULE}")
         for rule in rules:
             known.add(rule)
     return known.all()
+
+
+_FIRST_RULE = "'spmdlint rule --new NAME' writes a rule to start from."
 
 
 @lru_cache(maxsize=1)
@@ -243,7 +253,7 @@ class _Known:
             RuleError: the rule has no valid code or name, or its code or name is taken.
 
         """
-        where = f"{type(rule).__module__}.{type(rule).__qualname__}" if is_built_in(rule) else type(rule).__qualname__
+        where = f"{type(rule).__module__}.{type(rule).__qualname__}" if is_built_in(rule) else _origin(rule)
         code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
         if not _CODE.fullmatch(code) or not _NAME.fullmatch(name):
             raise RuleError(

@@ -71,17 +71,19 @@ def nearest(word: str, candidates: Collection[str]) -> str | None:
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     import difflib  # only needed after a mistake
 
-    found = difflib.get_close_matches(word.lower(), list(by_lower), n=3)
-    # If two are equally near, a wrong letter is likelier than one in a different position.
-    best = max(found, key=lambda near: _nearness(word.lower(), near), default=None)
+    found = difflib.get_close_matches(word.lower(), list(by_lower), n=max(len(by_lower), 1))
+    # If several are equally near, a wrong letter is likelier than one in a different position, and at the end likelier
+    # than at the beginning, which is the family of a code. Of what is left, the first is as good as any.
+    best = max(sorted(found), key=lambda near: _nearness(word.lower(), near), default=None)
     return by_lower[best] if best is not None else None
 
 
-def _nearness(word: str, near: str) -> tuple[float, int]:
+def _nearness(word: str, near: str) -> tuple[float, int, int]:
     from difflib import SequenceMatcher
 
-    same = sum(mine == theirs for mine, theirs in zip(word, near, strict=False))
-    return SequenceMatcher(None, near, word).ratio(), same
+    same = [mine == theirs for mine, theirs in zip(word, near, strict=False)]
+    begun = same.index(False) if False in same else len(same)
+    return SequenceMatcher(None, near, word).ratio(), sum(same), begun
 
 
 def specificity(selector: str, rules: Sequence[Rule]) -> int:

@@ -75,6 +75,51 @@ def test_the_baseline_survives_a_renamed_file(project):
     assert (outcome.status, outcome.err) == (0, "")
 
 
+def test_the_baseline_survives_a_renamed_function_and_then_a_moved_file(project):
+    project.write({"a.py": HEAD + guarded("save", "saved") + guarded("load", "loaded")})
+    write_baseline(project)
+    (project.root / "a.py").unlink()
+    project.write({"moved.py": HEAD + guarded("store", "saved") + guarded("fetch", "loaded")})
+    outcome = project.run("check", *BASELINE)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert project.run("check", *BASELINE, "--prune-baseline").status == 0
+    assert {(entry["path"], entry["scope"]) for entry in entries(project)} == {
+        ("moved.py", "store"),
+        ("moved.py", "fetch"),
+    }
+
+
+ALIKE = guarded("store", "saved")
+UNSURE = {
+    "two findings": ({"a.py": ALIKE}, {"b.py": ALIKE + guarded("put", "saved")}, 2),
+    "two entries": ({"a.py": ALIKE, "b.py": guarded("put", "saved")}, {"c.py": guarded("keep", "saved")}, 1),
+    "a copy of what is known": (
+        {"a.py": ALIKE, "b.py": guarded("put", "saved")},
+        {"a.py": ALIKE, "c.py": guarded("keep", "saved")},
+        1,
+    ),
+    "other neighbours": (
+        {"a.py": ALIKE},
+        {"b.py": guarded("put", "saved").replace('print("saved")', "x = 1").replace(" == 0", " < 1")},
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSURE)
+def test_a_finding_that_may_be_another_one_is_new(project, case):
+    before, after, new = UNSURE[case]
+    project.write({name: HEAD + text for name, text in before.items()})
+    write_baseline(project)
+    for name in before:
+        (project.root / name).unlink()
+    after = {
+        name: text.replace("def store", "def other") if name not in before else text for name, text in after.items()
+    }
+    project.write({name: HEAD + text for name, text in after.items()})
+    assert len(project.check(*BASELINE).found) == new
+
+
 def test_a_copy_is_new(project):
     """One entry stands for one finding, however alike they are."""
     project.write({"a.py": HEAD + guarded("save", "saved")})
@@ -216,11 +261,20 @@ def test_every_finding_is_silenced_with_a_reason(project, end):
 
 
 def test_a_suppression_joins_the_one_that_is_there(project):
+    """In its brackets if the reason is the same: each code has the reason that was given for it."""
     call = 'multihost_utils.sync_global_devices("known")'
-    text = f"{HEAD}if jax.process_index() == 0:\n    {call}  # spmdlint: ignore[SPMD101] a slip\n"
-    project.write({"a.py": text})
-    assert project.run("check", "--ignore", "SPMD900", "--add-ignore", "later").status == 0
-    assert "# spmdlint: ignore[SPMD101, SPMD301] a slip\n" in (project.root / "a.py").read_text()
+    text = f"{HEAD}if jax.process_index() == 0:\n    {call}  # spmdlint: ignore[SPMD101] a slip, see #12\n"
+    joined, beside = (
+        "[SPMD101, SPMD301] a slip, see #12\n",
+        "[SPMD101] a slip, see #12  # spmdlint: ignore[SPMD301] later\n",
+    )
+    for reason, comment in (("a slip, see #12", joined), ("later", beside)):
+        project.write({"a.py": text})
+        assert project.run("check", "--ignore", "SPMD900", "--add-ignore", reason).status == 0
+        assert f"  # spmdlint: ignore{comment}" in (project.root / "a.py").read_text()
+    assert project.check("--ignore", "SPMD900").found == []
+    assert project.run("check", "--fix").status == 0
+    assert f"{call}  # spmdlint: ignore[SPMD301] later\n" in (project.root / "a.py").read_text()
 
 
 def test_a_suppression_needs_a_reason(project):

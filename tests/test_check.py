@@ -123,6 +123,13 @@ def test_a_file_that_does_not_parse_is_told_where_it_goes_wrong(project, text, r
     assert outcome.json[0]["location"]["column"] == column
 
 
+def test_a_sentence_of_python_ends_once(project):
+    project.write({"a.py": 'print "saved"\n', "b.py": "x = (\n"})
+    first, second = (each["message"] for each in project.check().json)
+    assert first.endswith("Did you mean print(...)?")
+    assert second.endswith("was never closed.")
+
+
 def test_a_file_that_cannot_be_linted_is_told_whatever_is_selected(project):
     project.write({"a.py": "def f(:\n"})
     assert project.check("--select", "SPMD301").found == [("a.py", 1, "SPMD901")]
@@ -256,13 +263,67 @@ def test_a_linked_folder_that_is_named(project, tmp_path):
     assert project.check("linked").found == [("a.py", 7, "SPMD301")]
 
 
-def test_a_folder_that_cannot_be_listed(project):
-    project.write({"a.py": project.hazard, "secret/b.py": project.hazard})
-    if os.geteuid() == 0:
-        pytest.skip("root may list every folder")
-    (project.root / "secret").chmod(0)
-    assert project.check().found == [("a.py", 7, "SPMD301")]
-    (project.root / "secret").chmod(0o700)
+@pytest.fixture
+def closed(project):
+    """A project with a file and two folders that may not be opened."""
+    project.write({"a.py": project.hazard, "secret/b.py": project.hazard, "more/secret/c.py": project.hazard})
+    folders = [project.root / "secret", project.root / "more/secret"]
+    for folder in folders:
+        folder.chmod(0)
+    yield project
+    for folder in folders:
+        folder.chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_listed(closed):
+    outcome = closed.spawn("check", "--output-format", "json", bound=True)
+    assert (outcome.status, outcome.found) == (1, [("a.py", 7, "SPMD301")])
+    passed_over = f"spmdlint: {closed.root}/more/secret and 1 more folder are not linted: Permission denied."
+    assert outcome.err == f"{passed_over} Make them readable, or exclude them.\n"
+    outcome = closed.spawn("check", "--exit-zero", "--fail-on-unchecked", "more", bound=True)
+    assert outcome.status == 2
+    assert outcome.err.count("more/secret is not linted: Permission denied. Make it readable, or exclude it.") == 1
+
+
+@pytest.mark.parametrize("argv", [["a.py"], ["--exclude", "secret/"]])
+def test_a_folder_that_nobody_asked_for_need_not_be_listed(closed, argv):
+    outcome = closed.spawn("check", "--fail-on-unchecked", *argv, bound=True)
+    assert (outcome.status, outcome.err) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "modes"),
+    [
+        (["check", "secret"], (0, 0o100, 0o400)),
+        (["check", "a.py", "secret/b.py"], (0, 0o400)),
+        (["check", "--stdin-filename", "secret/b.py", "-"], (0, 0o400)),
+        (["explain", "secret/b.py:3"], (0, 0o400)),
+        (["explain", "secret/b.ipynb:cell 1:3"], (0, 0o400)),
+    ],
+)
+def test_a_closed_folder_that_is_named(closed, argv, modes):
+    (word,) = (word.partition(":")[0] for word in argv if "secret" in word)
+    told = f"spmdlint: {closed.root}/{word} cannot be read (Permission denied); make it readable, or leave it out.\n"
+    for mode in modes:
+        (closed.root / "secret").chmod(mode)
+        outcome = closed.spawn(*argv, bound=True)
+        assert (outcome.status, outcome.out, outcome.err) == (2, "", told)
+
+
+def test_a_closed_folder_in_an_option(closed):
+    outcome = closed.spawn("check", "--baseline", "secret/known.json", "--write-baseline", "a.py", bound=True)
+    told = f"There is no access to {closed.root}/secret/known.json (Permission denied); change its permissions.\n"
+    assert (outcome.status, outcome.err) == (2, f"spmdlint: {told}")
+
+
+@pytest.mark.parametrize("argv", [["check", "pipe.py"], ["explain", "pipe.py:1"], ["rule", "--test", "pipe.py"]])
+@pytest.mark.timeout(60)
+def test_a_pipe_is_no_file(project, argv):
+    os.mkfifo(project.root / "pipe.py")
+    outcome = project.run(*argv)
+    assert outcome.status == 2
+    assert "pipe.py is not a regular file; name a file, or pass the text to standard input with '-'." in outcome.err
+    assert "There is no Python file and no notebook to lint here" in project.check().err
 
 
 # -- the project
@@ -506,6 +567,78 @@ def test_a_folder_that_is_a_namespace_package_is_found_by_its_own_name(project, 
     found = project.check().found
     assert found == project.check("acme").found == [("train.py", 7, "SPMD301")]
     assert "SPMD301" in project.run("explain", f"acme/{file}:7").out
+
+
+@pytest.fixture
+def unmarked(project):
+    """A tree of namespace packages that nothing marks: a part of it asks another one which process it is."""
+    imported = "from acme.hosts.lead import is_main"
+    project.write({"acme/hosts/lead.py": LEAD, "acme/train/__init__.py": ""})
+    project.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    (project.root / "spmdlint.toml").unlink()
+    return project
+
+
+OUTSIDE = "which is outside of the project: nothing says where that begins, so it is taken to be"
+
+
+def test_a_file_is_in_the_project_that_its_folder_is_in(unmarked):
+    found = [("run.py", 7, "SPMD301")]
+    for argv in (["."], ["acme/train/run.py"], ["acme/train/run.py", "acme/hosts/lead.py"]):
+        outcome = unmarked.check("--fail-on-unchecked", *argv)
+        assert (outcome.status, outcome.found, outcome.err) == (1, found, "")
+    text = (unmarked.root / "acme/train/run.py").read_bytes()
+    assert unmarked.check("--stdin-filename", "acme/train/run.py", "-", stdin=text).found == found
+    outcome = unmarked.run("explain", "acme/train/run.py:7")
+    assert "SPMD301" in outcome.out
+    assert outcome.err == ""
+
+
+@pytest.mark.parametrize("imported", ["from acme.hosts.lead import is_main", "from ..hosts.lead import is_main"])
+def test_an_import_from_outside_of_a_project_that_was_guessed_is_told(unmarked, imported):
+    unmarked.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    file = unmarked.root / "acme/train/run.py"
+    told = f"{imported.split()[1]}, {OUTSIDE} {file.parent}. Findings may be missing; an empty spmdlint.toml in "
+    told = f"spmdlint: {file} imports {told}{unmarked.root / 'acme'} makes that the project.\n"
+    for argv in ([str(file)], ["acme/train"]):
+        outcome = unmarked.check(*argv)
+        assert (outcome.status, outcome.found, outcome.err) == (0, [], told)
+    assert unmarked.check("--fail-on-unchecked", str(file)).status == 2
+    outcome = unmarked.run("explain", f"{file}:7")
+    assert ("SPMD301" in outcome.out, outcome.err) == (False, told)
+    unmarked.write({"acme/spmdlint.toml": ""})
+    outcome = unmarked.check(str(file))
+    assert (outcome.found, outcome.err) == ([("run.py", 7, "SPMD301")], "")
+
+
+def test_an_import_of_a_folder_beside_a_lone_file_is_told(unmarked):
+    unmarked.write({"run.py": SAVES.format(imported="from acme.hosts.lead import is_main", asked="is_main")})
+    outcome = unmarked.check(f"{unmarked.root}/run.py")
+    assert outcome.found == []
+    assert f"run.py imports acme.hosts.lead, {OUTSIDE} {unmarked.root}. " in outcome.err
+
+
+@pytest.mark.parametrize("imported", ["import jax.numpy as is_main", "from acme.hosts import nothing as is_main"])
+def test_an_import_of_what_is_not_there_is_not_told(unmarked, imported):
+    unmarked.write({"acme/train/run.py": SAVES.format(imported=imported, asked="is_main")})
+    assert unmarked.check("--fail-on-unchecked", "acme/train").err == ""
+
+
+@pytest.mark.parametrize("shared", ["the home folder", "a folder of everybody"])
+def test_a_folder_of_all_sorts_of_things_is_no_project(unmarked, monkeypatch, shared):
+    if shared == "the home folder":
+        monkeypatch.setenv("HOME", str(unmarked.root))
+    else:
+        unmarked.root.chmod(0o1777)
+    assert OUTSIDE in unmarked.check("acme/train/run.py").err
+    assert OUTSIDE in unmarked.run("explain", "acme/train/run.py:7").err
+
+
+def test_a_file_that_the_current_folder_leaves_out_is_with_its_neighbours(unmarked):
+    (unmarked.root / "acme").rename(unmarked.root / "build")
+    unmarked.write({"build/train/lead.py": LEAD})
+    unmarked.write({"build/train/run.py": SAVES.format(imported="from .lead import is_main", asked="is_main")})
+    assert unmarked.check("build/train/run.py").found == [("run.py", 7, "SPMD301")]
 
 
 @pytest.mark.parametrize("asked", ["acme", "acme/run", "."])

@@ -399,6 +399,37 @@ def test_knowledge_that_is_wrong_is_refused(project, text, said):
     assert "spmdlint.toml" in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("home", "meant"),
+    [
+        ("jax.pmapp", "jax.pmap"),
+        ("jax.lax.psmu", "jax.lax.psum"),
+        ("jax.shard_ma", "jax.shard_map"),
+        ("jax.pmap", None),
+        ("jax.lax", None),
+        ("jax.numpy.tensordott", None),
+        ("acme.own.pmapp", None),
+    ],
+)
+def test_an_alias_of_a_name_that_is_probably_mistyped_is_told(project, home, meant):
+    """It is not refused: no table has all names."""
+    project.write({"train.py": "x = 1\n", "spmdlint.toml": f'[knowledge.aliases]\n"acme.compat.pmap" = "{home}"\n'})
+    outcome = project.check("--fail-on-unchecked")
+    told = f"the alias 'acme.compat.pmap' is {home!r}, which means nothing to the linter. Did you mean {meant!r}?\n"
+    where = f"spmdlint: 'knowledge' in {project.root}/spmdlint.toml: "
+    assert (outcome.status, outcome.err) == (0, where + told if meant else "")
+
+
+@pytest.mark.parametrize(
+    ("selector", "meant"),
+    [("SPMD391", "SPMD301"), ("SPMD01", "SPMD101"), ("SPMD999", "SPMD900"), ("SMPD502", "SPMD502")],
+)
+def test_the_code_that_is_meant_is_one_of_the_same_family(project, selector, meant):
+    project.write({"a.py": "x = 1\n"})
+    for outcome in (project.check("--select", selector), project.run("rule", selector)):
+        assert (outcome.status, f" Did you mean {meant!r}?" in outcome.err) == (2, True)
+
+
 def test_a_header_where_none_belongs(project):
     project.write({"spmdlint.toml": '[tool.spmdlint]\nselect = ["SPMD3"]\n', "a.py": ""})
     outcome = project.run("check")

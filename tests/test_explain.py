@@ -282,6 +282,7 @@ def test_a_file_that_leads_to_nothing(project):
         ("b.py:1", "There is no file b.py"),
         ("broken.py:1", "does not parse"),
         ("a.py:2", "has no line 2"),
+        ("n.ipynb:cell 1", "name the line in it too: 'n.ipynb:cell 1:LINE'"),
     ],
 )
 def test_what_cannot_be_explained(project, argument, words):

@@ -40,6 +40,26 @@ CASES = {
         "def f(x):\n    names = {'a', 'b'}\n    for n in sorted(names):\n        total(x[n])\n",
         None,
     ),
+    "a set of what cannot be compared": (
+        "def f(x):\n    for n in {1, 'a'}:\n        total(x[n])\n",
+        None,
+        None,
+    ),
+    "a set with None, in a name": (
+        "def f(x):\n    names = frozenset([None, 'b'])\n    for n in list(names):\n        total(x[n])\n",
+        None,
+        None,
+    ),
+    "what cannot be compared beside what nobody knows": (
+        "def f(x, y):\n    for n in {b'a', 'a', y}:\n        total(x[n])\n",
+        None,
+        None,
+    ),
+    "one known element": (
+        "def f(x, y):\n    for n in {None, y}:\n        total(x[n])\n",
+        None,
+        "def f(x, y):\n    for n in sorted({None, y}):\n        total(x[n])\n",
+    ),
     "a set of what nobody knows": (
         "def f(x):\n    for n in set( x ):\n        total(x[n])\n",
         None,
@@ -190,6 +210,13 @@ def test_fixes(project, case):
     assert fixed(project, text, "--unsafe-fixes") == (unsafe or safe or text)
     if safe or unsafe:
         assert project.check().found == []
+
+
+def test_what_sorts_what_cannot_be_compared_is_said(project):
+    project.write({"a.py": HEAD + "for n in {None, 2}:\n    total(n)\nfor n in {'a', 'b'}:\n    total(n)\n"})
+    first, second = project.check().json
+    assert first["help"].endswith("Iterate over sorted(..., key=repr) instead.")
+    assert second["help"].endswith("Iterate over sorted(...) instead.")
 
 
 MISSPELLED = 'import jax\n\n\ndef f(x):\n    return jax.lax.psum(x, "dat")\n\n\nrun = jax.pmap(f, axis_name="data")\n'

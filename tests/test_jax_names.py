@@ -10,6 +10,7 @@ import pytest
 
 from spmdlint.knowledge.changes import additions, removals
 from spmdlint.knowledge.files import read_file
+from spmdlint.releases import configured
 
 jax = pytest.importorskip("jax")
 
@@ -37,7 +38,7 @@ def exists(dotted):
 
 @pytest.mark.parametrize("name", sorted(TABLE.names))
 def test_a_name_is_gone_from_the_version_on_that_the_table_says(name):
-    if TABLE.names[name].absent(INSTALLED):
+    if TABLE.names[name].absent(configured(INSTALLED)):
         assert not exists(name)
 
 
@@ -51,24 +52,24 @@ def test_a_parameter_is_gone():
     for function, entries in TABLE.parameters.items():
         module, _, name = function.rpartition(".")
         there = inspect.signature(getattr(importlib.import_module(module), name)).parameters
-        gone = {parameter for parameter, removed in entries.items() if removed.absent(INSTALLED)}
+        gone = {parameter for parameter, removed in entries.items() if removed.absent(configured(INSTALLED))}
         assert gone.isdisjoint(there)
 
 
 def test_a_name_that_is_newer_than_the_installed_version_is_not_there():
-    newer = {name for name, added in ADDED.names.items() if added.absent(INSTALLED)}
+    newer = {name for name, added in ADDED.names.items() if added.absent(configured(INSTALLED))}
     assert newer == {name for name in newer if not exists(name)}
 
 
 @pytest.mark.parametrize("name", ["jax.shard_map", "jax.set_mesh", "jax.lax.axis_size", "jax.sharding.AxisType"])
 def test_a_name_is_there_from_the_version_on_that_the_table_says(name):
-    assert exists(name) is not ADDED.names[name].absent(INSTALLED)
+    assert exists(name) is not ADDED.names[name].absent(configured(INSTALLED))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_parameter_that_is_newer_than_the_installed_version_is_not_there():
     for function, entries in ADDED.parameters.items():
-        newer = {parameter for parameter, added in entries.items() if added.absent(INSTALLED)}
+        newer = {parameter for parameter, added in entries.items() if added.absent(configured(INSTALLED))}
         if newer and exists(function):
             module, _, name = function.rpartition(".")
             assert newer.isdisjoint(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
@@ -140,3 +141,83 @@ def test_what_is_said_of_a_newer_name(project):
     assert made["message"] == (
         "The parameter 'axis_sizes' of jax.make_mesh came with JAX 0.11.1, and jax-version is 0.5.3."
     )
+
+
+OLD = """\
+import jax
+
+def run(body, tree):
+    return jax.shard_map(body), jax.tree_map(abs, tree)
+"""
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "found"),
+    [
+        ([], ["jax.tree_map"]),
+        (["jax"], ["jax.tree_map"]),
+        (["jaxtyping==0.2", "jaxlib==0.4.20", "jax-tqdm<1"], ["jax.tree_map"]),
+        (["jax @ https://example.org/jax-0.4.20.tar.gz"], ["jax.tree_map"]),
+        (["numpy", "jax==0.4.20"], ["jax.shard_map"]),
+        (["jax[cuda12] == 0.4.20 ; sys_platform == 'linux'"], ["jax.shard_map"]),
+        (["jax==0.4.*"], ["jax.shard_map"]),
+        (["jax == 0.7.0"], ["jax.tree_map"]),
+        (["jax>=0.4.20"], ["jax.shard_map", "jax.tree_map"]),
+        (["JAX (>=0.4.20, !=0.4.22)"], ["jax.shard_map", "jax.tree_map"]),
+        (["jax~=0.4.20"], ["jax.shard_map"]),
+        (["jax>=0.4.20,<0.6"], ["jax.shard_map"]),
+        (["jax>=0.4.20,<0.6.0"], ["jax.shard_map"]),
+        (["jax>=0.4.20,<=0.6"], ["jax.shard_map", "jax.tree_map"]),
+        (["jax<0.6"], []),
+        (["jax>=0.6.1"], ["jax.tree_map"]),
+        (
+            ["jax==0.4.20; python_version < '3.10'", "jax>=0.6.1; python_version >= '3.10'"],
+            ["jax.shard_map", "jax.tree_map"],
+        ),
+        (["jax==0.4.20; python_version < '3.10'", "jax; python_version >= '3.10'"], ["jax.tree_map"]),
+    ],
+)
+def test_the_dependencies_say_which_releases_count(project, dependencies, found):
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"old.py": OLD, "pyproject.toml": f"[project]\nname = 'acme'\ndependencies = {dependencies!r}\n"})
+    messages = [each["message"] for each in project.check("--select", "SPMD602").json]
+    assert sorted(message.split()[0] for message in messages) == found
+    told = "jax.shard_map came with JAX 0.6.1, and the dependencies in pyproject.toml allow 0.4"
+    assert all(message.startswith(told) for message in messages if "shard_map" in message)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"spmdlint.toml": 'jax-version = "newest"\n'},
+        {"pyproject.toml": "[tool.spmdlint]\njax-version = '0.8'\n[project]\ndependencies = ['jax==0.4.20']\n"},
+    ],
+)
+def test_what_is_configured_counts_before_the_dependencies(project, files):
+    project.write({"old.py": OLD, "pyproject.toml": "[project]\ndependencies = ['jax==0.4.20']\n", **files})
+    if "spmdlint.toml" not in files:
+        (project.root / "spmdlint.toml").unlink()
+    (finding,) = project.check("--select", "SPMD602").json
+    assert finding["message"].startswith("jax.tree_map does not exist")
+
+
+@pytest.mark.parametrize("text", ["[project", "project = 1", "[project]\ndependencies = 'jax==0.4.20'", b"\xff"])
+def test_dependencies_of_an_odd_form_say_nothing(project, text):
+    project.write({"old.py": OLD, "pyproject.toml": text})
+    assert len(project.check("--select", "SPMD602").found) == 1
+
+
+@pytest.mark.parametrize(("oldest", "put"), [("0.4.20", "jax.tree_util.tree_map"), ("0.4.25", "jax.tree.map")])
+def test_what_is_put_in_place_exists_in_the_oldest_release(project, oldest, put):
+    project.write({"put.py": PROGRAM, "pyproject.toml": f"[project]\ndependencies = ['jax>={oldest}']\n"})
+    first, second = project.check("--select", "SPMD602").json
+    assert first["fix"] is None
+    assert second["fix"]["edits"][0]["content"] == put
+    assert second["help"].startswith(f"Use {put} instead")
+
+
+def test_the_cache_knows_the_dependencies(project):
+    for oldest, count in (("0.4.20", 1), ("0.4.25", 1), ("0.6.1", 1), ("0.4.20,<0.6", 0)):
+        project.write({"put.py": "import jax\n\njax.tree_map(abs, 1)\n"})
+        project.write({"pyproject.toml": f"[project]\ndependencies = ['jax>={oldest}']\n"})
+        assert len(project.check("--select", "SPMD602").found) == count

@@ -60,6 +60,31 @@ Found 1 problem.
     )
 
 
+@pytest.mark.parametrize(("count", "left_out"), [(8, 0), (9, 0), (10, 2), (26, 18)])
+def test_full_shows_both_ends_of_many_steps(count, left_out):
+    related = tuple(Related(place(row, 1, row, 2), f"Step {row}.") for row in range(1, count + 1))
+    said = full("x\n" * 30, place(30, 1, 30, 2), related=related).splitlines()
+    shown = [line for line in said if line.startswith(("note:", "..."))]
+    steps = [f"note: Step {row}." for row in range(1, count + 1)]
+    line = [f"... and {left_out} more steps (spmdlint explain a.py:30 shows all)"] if left_out else []
+    assert shown == (steps[:3] + line + steps[-5:] if left_out else steps)
+
+
+def test_explain_shows_the_steps_that_full_leaves_out(project):
+    passes = "".join(f"def f{number}(x):\n    f{number + 1}(x)\n\n\n" for number in range(12))
+    guard = "def f12(x):\n    if x == 0:\n        multihost_utils.sync_global_devices('x')\n\n\n"
+    head = "import jax\nfrom jax.experimental import multihost_utils\n\n\n"
+    project.write({"a b.py": f"{head}{passes}{guard}f0(jax.process_index())\n"})
+    (command,) = re.findall(
+        r"\.\.\. and \d+ more steps \(spmdlint (explain '(.*)') shows all\)", project.run("check").out
+    )
+    (finding,) = project.check().json
+    assert len(finding["related"]) > 9
+    told = project.run("explain", command[1]).out.partition("\nfindings\n")[2]
+    steps = [f"    (a b.py:{each['location']['row']}) {each['message']}" for each in finding["related"]]
+    assert told.splitlines()[1:] == steps
+
+
 def test_full_several_rows():
     assert (
         shown("a\nf(\n    x,\n)\nb\n", place(2, 1, 4, 2))

@@ -768,6 +768,7 @@ def test_files_that_hold_no_valid_rule(own, text, said):
     outcome = own.check()
     assert (outcome.status, outcome.out) == (2, "")
     assert said in outcome.err
+    assert f"{own.root}/own.py" in outcome.err
     assert "Traceback" not in outcome.err
 
 
@@ -879,6 +880,18 @@ def test_a_new_rule_runs_and_passes(own):
     assert own.check().found == [("a.py", 3, "ACME102")]
     assert own.run("rule", "--new", "another").err.count("\n") == 1
     assert own.run("rule", "--test").out.splitlines()[-1] == "ACME103 another: 2 examples pass."
+
+
+@pytest.mark.parametrize("there", [{}, {"lint/rules/__init__.py": ""}, {"lint/rules/shared.py": "x = 1\n"}])
+def test_the_first_rule_goes_into_the_folder_that_is_configured(project, there):
+    project.write({"spmdlint.toml": 'rules = ["own.py", "lint/rules"]\n', "own.py": "", "a.py": "x = 1\n", **there})
+    outcome = project.check()
+    assert (outcome.status, outcome.err.count("'spmdlint rule --new NAME' writes a rule to start from.")) == (2, 1)
+    outcome = project.run("rule", "--new", "no-prints")
+    told = "lint/rules/no_prints.py holds the rule; 'spmdlint rule --test lint/rules/no_prints.py' checks its examples."
+    assert (outcome.status, outcome.err) == (0, f"spmdlint: {told}\n")
+    project.write({"spmdlint.toml": 'rules = ["lint/rules"]\n'})
+    assert project.run("rule", "--test").out == "OWN101 no-prints: 2 examples pass.\n"
 
 
 @pytest.mark.parametrize("name", ["NoPrints", "no_prints", "no-sleep", ""])

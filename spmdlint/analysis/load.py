@@ -19,7 +19,7 @@ def load(survey: Survey, config: Config, hazards: Collection[Hazard] = HAZARDS) 
         link(survey.summaries(), (*config.src, config.root), survey.component),
         knowledge,
         preview=config.preview,
-        jax_version=config.jax_version,
+        jax=config.jax,
         multi_process=config.multi_process,
         expected_failures=config.expected_failures,
         hazards=hazards,

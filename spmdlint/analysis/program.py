@@ -70,7 +70,7 @@ from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.diagnostics import Location, Place
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.heuristics.spreading import Spreading
-from spmdlint.knowledge.changes import Version, changes
+from spmdlint.knowledge.changes import changes
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.slips import slip_table
@@ -79,6 +79,7 @@ from spmdlint.knowledge.typing import typing_table
 from spmdlint.knowledge.units import units
 from spmdlint.program.link import Project
 from spmdlint.program.summary import Attribute, Call
+from spmdlint.releases import Releases
 
 MultiProcessSetting = Literal["auto", "always", "never"]
 _MENDED_AT_THE_SOURCE = frozenset(
@@ -94,8 +95,8 @@ CUT_SHORT = (
 class Program:
     """A linked project. Each analysis runs once, when it is first needed.
 
-    ``preview``: analyses may also report what is less certain than a default rule requires. ``jax_version`` is the
-    version that the program is written for, None for the newest; ``multi_process`` says whether it runs as several
+    ``preview``: analyses may also report what is less certain than a default rule requires. ``jax`` are the
+    releases that the program is written for; ``multi_process`` says whether it runs as several
     processes. ``expected_failures``: whether code that its author expects to fail counts. ``hazards``: the hazards of
     divergent branches that are asked for; a call is told with one of them only, however many branches it depends on.
     """
@@ -106,7 +107,7 @@ class Program:
         knowledge: Knowledge,
         *,
         preview: bool = False,
-        jax_version: Version | None = None,
+        jax: Releases | None = None,
         multi_process: MultiProcessSetting = "auto",
         expected_failures: bool = False,
         hazards: Collection[Hazard] = HAZARDS,
@@ -115,7 +116,7 @@ class Program:
         self.hazards = hazards
         self.knowledge = knowledge
         self.preview = preview
-        self.jax_version = jax_version
+        self.jax = jax or Releases()
         self.multi_process = multi_process
         self.evaluator = Evaluator(project, knowledge, heeds_intent=not expected_failures)
         self.calls = Calls(self.evaluator)
@@ -266,7 +267,7 @@ class Program:
 
     def absent_names(self) -> Iterator[UseOfAbsent]:
         """Names and parameters that the configured version of JAX does not have: removed before it, or newer."""
-        return AbsentNames(self.evaluator, changes(self.jax_version), self.jax_version).uses()
+        return AbsentNames(self.evaluator, changes(self.jax.oldest), self.jax).uses()
 
     @cached_property
     def starting(self) -> Starting:

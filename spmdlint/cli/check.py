@@ -17,7 +17,8 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Severity
 from spmdlint.engine import NOTHING_TO_LINT, Checked, Stdin, check
 from spmdlint.errors import UsageError
-from spmdlint.files.root import absolute, configure
+from spmdlint.files.reach import refuse_closed
+from spmdlint.files.root import absolute, configure_named
 from spmdlint.fixes.rounds import Fixed
 from spmdlint.identity import relative
 from spmdlint.known import Known
@@ -115,7 +116,8 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")
     adoption.refuse_with_fixes(options)
     paths = [] if stdin else list(map(absolute, options.paths))
-    config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
+    words = [options.stdin_filename or stdin.path] if stdin else options.paths
+    config = configure_named(words, Path.cwd(), options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default'}.")
@@ -222,6 +224,7 @@ def _stdin(options: argparse.Namespace) -> Stdin | None:
     if options.add_ignore is not None:
         raise UsageError("--add-ignore writes to files, and '-' is not a file; name the files.")
     path = absolute(options.stdin_filename or "<stdin>")
+    refuse_closed(path)
     if path.is_dir():
         raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")
     return Stdin(path, sys.stdin.buffer.read())

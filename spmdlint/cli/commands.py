@@ -84,6 +84,9 @@ def dispatch(argv: Sequence[str]) -> int:
             _close_output()
             complain("The findings cannot be written: there is no space left.")
             return FAILURE
+        if isinstance(error, PermissionError) and error.filename is not None and not wants_traceback():
+            complain(f"There is no access to {os.fsdecode(error.filename)} ({error.strerror}); change its permissions.")
+            return FAILURE
         complain(
             f"Internal error: {type(error).__name__}: {error}. This is a bug in spmdlint; "
             f"please report it with the traceback that {TRACEBACK_VARIABLE}=1 prints."

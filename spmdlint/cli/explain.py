@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 from spmdlint.cli import keeping
-from spmdlint.cli.commands import SUCCESS
-from spmdlint.config import Config, override
+from spmdlint.cli.commands import SUCCESS, complain
+from spmdlint.config import override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
+from spmdlint.files.reach import refuse_closed, refuse_unlike_files
 from spmdlint.files.read import Source, is_notebook, read
-from spmdlint.files.root import configure
+from spmdlint.files.root import absolute, configure_named
 from spmdlint.output.explanation import Writer
 
 
@@ -37,9 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Explain the line, including findings of preview rules."""
-    path, row = _in_cell(options.line) or _parse(options.line)
-    config = override(_configured(path, options), {"preview": options.preview})
+    name, row = _in_cell(options.line) or _parse(options.line)
+    path = absolute(name)
+    found = configure_named([name], Path.cwd(), options.config, force_exclude=False)
+    config = override(found, {"preview": options.preview})
     known = explain(config, path, row, cache=keeping.folder(options, config))
+    for note in known.notes:
+        complain(note)
     writer = Writer(known.program, known.texts, config.root, known.on_trial, known.suppressed)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
@@ -48,45 +53,39 @@ def main(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def _configured(path: Path, options: argparse.Namespace) -> Config:
-    """The configuration of the project that check has found, if the path is copied from what it printed.
-
-    If nothing says where the project ends, that is everything below the current folder, as for a check without paths;
-    check prints the paths there from this folder on. A home folder is not taken for a project.
-    """
-    config = configure([path], options.config, force_exclude=False)
-    here = Path.cwd()
-    copied = not Path(options.line).is_absolute() and here in path.parents
-    if config.marked or not copied or here in (Path.home(), here.parent):
-        return config
-    return configure([here, path], options.config, force_exclude=False)
-
-
-def _in_cell(argument: str) -> tuple[Path, int] | None:
-    """The notebook, and the row of its module, for ``train.ipynb:cell 3:2``; None for another argument."""
+def _in_cell(argument: str) -> tuple[str, int] | None:
+    """The name of the notebook, and the row of its module, for ``train.ipynb:cell 3:2``; None for another argument."""
     match = re.fullmatch(r"(?P<path>.+\.ipynb):cell ?(?P<cell>\d+):(?P<row>\d+)(?::\d+)?", argument)
-    if match is None or not Path(match["path"]).is_file():
+    if match is None:
+        return None
+    path = absolute(match["path"])
+    refuse_closed(path)
+    if not path.is_file():
         return None
     from spmdlint.files.notebooks import Cell, Cells
 
-    path = Path(match["path"]).absolute()
     source = read(path)
     row = None
     if isinstance(source, Source):
         row = Cells(source.text).row_of(Cell(int(match["cell"]), int(match["row"])))
     if row is None:
         raise UsageError(f"{match['path']} has no line {match['row']} in a code cell {match['cell']}.")
-    return path, row
+    return match["path"], row
 
 
-def _parse(argument: str) -> tuple[Path, int]:
-    """The file and the line; a column after them, as copied from an editor, is accepted and ignored."""
+def _parse(argument: str) -> tuple[str, int]:
+    """The name of the file, and the line; a column after them, as copied from an editor, is accepted and ignored."""
     match = re.fullmatch(r"(?P<path>.+?):(?P<row>\d+)(?::\d+)?", argument)
     if match is not None and is_notebook(Path(match["path"])):
         raise UsageError(f"{match['path']} is a notebook; name the cell too, such as '{match['path']}:cell 3:2'.")
+    cell = re.fullmatch(r".+\.ipynb:cell ?\d+:?", argument)
+    if cell is not None:
+        raise UsageError(f"{argument!r} names a cell; name the line in it too: '{argument.rstrip(':')}:LINE'.")
     if match is None:
         raise UsageError(f"{argument!r} does not name a line; write the file and the line, such as train.py:31.")
-    path = Path(match["path"]).absolute()
+    path = absolute(match["path"])
+    refuse_closed(path)
+    refuse_unlike_files(path)
     if not path.is_file():
         raise UsageError(f"There is no file {match['path']}; name one that exists.")
-    return path, int(match["row"])
+    return match["path"], int(match["row"])

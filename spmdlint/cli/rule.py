@@ -11,6 +11,7 @@ from pathlib import Path
 from spmdlint.cli.commands import SUCCESS, complain
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
+from spmdlint.files.reach import refuse_unlike_files
 from spmdlint.files.root import configure
 from spmdlint.identity import relative
 from spmdlint.output.rules import as_object, listing, page
@@ -43,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     config = configure([Path.cwd()], options.config, force_exclude=False)
     if options.test:
         return _test(options.rule, config)
-    rules = load_rules(config.rules)
+    rules = load_rules(config.rules, begun=options.new is None)
     if options.new is not None:
         return _new(options.new, config, rules)
     codes = matches(options.rule if options.rule is not None else ALL, rules)
@@ -78,6 +79,8 @@ def _test(name: str | None, config: Config) -> int:
 
     is_place = name is not None and Path(name).exists()
     files = (Path(name).resolve(),) if name is not None and is_place else config.rules
+    if is_place:
+        refuse_unlike_files(files[0])
     rules = load_rules(files)
     own = [rule for rule in rules if isinstance(rule, VisitorRule)]
     if is_place:

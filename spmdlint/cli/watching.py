@@ -25,7 +25,7 @@ from spmdlint.cli.commands import SUCCESS, complain, dispatch
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
 from spmdlint.files.find import find
-from spmdlint.files.root import absolute, configure
+from spmdlint.files.root import absolute, configure_named
 from spmdlint.files.signature import Status, status
 from spmdlint.identity import relative
 from spmdlint.output.colors import wants_color
@@ -136,7 +136,7 @@ def _seen(options: argparse.Namespace) -> _Seen:
 
 def _look(options: argparse.Namespace) -> _Seen:
     paths = list(map(absolute, options.paths))
-    config = configure(paths, options.config, force_exclude=options.force_exclude)
+    config = configure_named(options.paths, Path.cwd(), options.config, force_exclude=options.force_exclude)
     baseline = options.baseline or config.baseline
     files: Sequence[Path] = find(config, paths).project
     return _Seen(config, {path: status(path) for path in (*files, *([] if baseline is None else [baseline]))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
 from spmdlint.errors import UsageError
 from spmdlint.files.ignore import configured_patterns, git_root, ignored
+from spmdlint.files.reach import refuse_closed
 
 
 def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude: bool | None = None) -> Config:
@@ -23,9 +25,11 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     nothing is linted.
 
     Raises:
-        UsageError: a configuration cannot be read or is wrong.
+        UsageError: a configuration cannot be read or is wrong, or a path may not be looked at.
 
     """
+    for path in paths:
+        refuse_closed(path)
     common = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
     for root, found in _candidates(common):
         config = read_config(root, file or found)
@@ -46,6 +50,36 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     if config.root != common and ignored(common, patterns, is_folder=True):
         return replace(read_config(common, file), flat=flat, marked=False)
     return config
+
+
+def configure_named(
+    words: Sequence[str | Path], here: Path, file: Path | None = None, *, force_exclude: bool | None = None
+) -> Config:
+    """The configuration of the project of paths as the user wrote them, in the folder ``here``.
+
+    Files below that folder belong to the project that a check without paths has there, also if nothing marks it: they
+    are told the same alone, with their folder, and in an explanation of what such a check printed. A folder that holds
+    all sorts of things is not taken for a project.
+
+    Raises:
+        UsageError: a configuration cannot be read or is wrong, or a path may not be looked at.
+
+    """
+    paths = list(map(absolute, words))
+    config = configure(paths, file, force_exclude=force_exclude)
+    below = all(not Path(word).is_absolute() and here in path.parents for word, path in zip(words, paths, strict=True))
+    if config.marked or not config.flat or not below or _holds_all_sorts(here):
+        return config
+    wide = configure([here, *paths], file, force_exclude=force_exclude)
+    patterns = configured_patterns(wide.root, wide.exclusions(), f"'exclude' in {wide.file}")
+    left_out = any(ignored(path.parent, patterns, is_folder=True) for path in paths if path.parent != wide.root)
+    return config if left_out else wide
+
+
+def _holds_all_sorts(folder: Path) -> bool:
+    """Whether a folder is a home, or above one, or is for the temporary files of everybody."""
+    shared = stat.S_ISVTX | stat.S_IWOTH
+    return folder in (Path.home(), *Path.home().parents, Path("/")) or folder.stat().st_mode & shared == shared
 
 
 def _outermost(folder: Path) -> Path:

@@ -12,7 +12,8 @@ from msgspec import Struct
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.read import split_rows
 
-_BRACKETS = re.compile(r"#\s*spmdlint:\s*ignore\s*\[(?P<selectors>[^\]]*)\]")
+# A directive, and its reason: the text up to the next `#`, but `#12` names an issue.
+_BRACKETS = re.compile(r"#\s*spmdlint:\s*ignore\s*\[(?P<selectors>[^\]]*)\](?P<reason>(?:[^#]|#(?=\d))*)")
 _ENDS = (tokenize.NEWLINE, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
 
@@ -58,8 +59,9 @@ def _spot(finding: Diagnostic, open_rows: frozenset[int], rows: int) -> tuple[in
 
 
 def _with_codes(line: str, comment: int | None, codes: Sequence[str], reason: str) -> str:
-    """A row that silences these rules, in its existing brackets if it has some."""
-    known = _BRACKETS.search(line, comment) if comment is not None else None
+    """A row that silences these rules, in existing brackets if these give the same reason."""
+    found = _BRACKETS.finditer(line, comment) if comment is not None else ()
+    known = next((each for each in found if each["reason"].strip() == reason), None)
     if known is None:
         return f"{line.rstrip()}  {_comment(codes, reason)}"
     listed = [word for word in re.split(r"[\s,]+", known["selectors"]) if word]

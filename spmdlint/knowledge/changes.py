@@ -9,15 +9,14 @@ from typing import Any
 from msgspec import Struct
 
 from spmdlint.knowledge.files import read_file, read_measured
-
-Version = tuple[int, ...]
+from spmdlint.releases import Releases, Version
 
 
 class Change(Struct, frozen=True):
     """A name or parameter that a version removed, or added if ``added``.
 
     ``use`` says what to write where it is absent, "" if that is not known; ``same``: it can be written in its place
-    unchanged.
+    unchanged. ``older`` does the same in releases that do not have ``use`` yet.
     """
 
     name: str
@@ -25,12 +24,19 @@ class Change(Struct, frozen=True):
     use: str = ""
     same: bool = False
     added: bool = False
+    older: str = ""
 
-    def absent(self, version: Version | None) -> bool:
-        """Whether a version does not have it; None means the newest. "0.6" is any release of 0.6."""
+    def instead(self, oldest: Version | None) -> str:
+        """What to write in its place in all releases from the oldest on."""
+        came = None if self.added or oldest is None else additions().name(self.use)
+        return self.older if came is not None and came.absent(Releases(oldest)) else self.use
+
+    def absent(self, releases: Releases) -> bool:
+        """Whether the oldest release does not have it yet, or the newest does not have it any more."""
+        oldest, newest = releases.oldest, releases.newest
         if self.added:
-            return version is not None and self.since[: len(version)] > version
-        return version is None or (*version, 0, 0) >= self.since
+            return oldest is not None and self.since[: len(oldest)] > oldest
+        return newest is None or (*newest, 0, 0) >= self.since
 
 
 class Changes(Struct, frozen=True, dict=True):
@@ -97,7 +103,7 @@ def changes(version: Version | None) -> tuple[Changes, ...]:
 
 
 def _removed(name: str, table: Mapping[str, Any]) -> Change:
-    return Change(name, _version(table["since"]), table["use"], table.get("same", False))
+    return Change(name, _version(table["since"]), table["use"], table.get("same", False), older=table.get("older", ""))
 
 
 def _version(text: str) -> Version:

@@ -15,6 +15,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.read import Source, is_notebook
 from spmdlint.identity import relative
+from spmdlint.output.report import parted
 from spmdlint.program import summary as s
 
 MAX_SHOWN = 8
@@ -73,6 +74,10 @@ class Writer:
             yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
             if finding in self.on_trial:
                 yield f"    {self.on_trial[finding]}"
+            if finding.place.start.row == explained.row and parted(finding.related)[1]:  # check has left some out
+                for step in finding.related:
+                    at = self._spot(step.place.path, step.place.start.row)
+                    yield f"    ({at}) {self._words(step.message, finding.place.path)}"
         if not findings:
             yield f"  none on this line: {self._why_none(explained)}"
 

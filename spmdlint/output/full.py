@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 
-from spmdlint.diagnostics import Diagnostic, Place, Severity, by_cause, fixable
+from spmdlint.diagnostics import Diagnostic, Place, Related, Severity, by_cause, fixable
 from spmdlint.output.colors import PLAIN, Palette, palette
-from spmdlint.output.report import Report, one_line, summary
+from spmdlint.output.report import Report, one_line, parted, summary
 from spmdlint.output.snippet import snippet
 
 _CONTEXT = 1
@@ -34,11 +35,20 @@ def _finding(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[s
     mark = _mark(finding.severity, colors)
     yield f"{_head(finding, report, colors, mark)}\n"
     yield from _source(finding.place, report, colors, mark, _CONTEXT)
-    for related in finding.related:
-        yield f"{colors.note}note{colors.reset}: {one_line(related.message)}\n"
-        yield from _source(related.place, report, colors, colors.note, 0)
+    first, left_out, last = parted(finding.related)
+    yield from _steps(first, report, colors)
+    if left_out:
+        at = shlex.quote(f"{report.shown(finding.place.path)}:{finding.place.start.row}")
+        yield f"... and {len(left_out)} more steps (spmdlint explain {at} shows all)\n"
+    yield from _steps(last, report, colors)
     if finding.help:
         yield f"{colors.help}help{colors.reset}: {one_line(finding.help)}\n"
+
+
+def _steps(steps: Sequence[Related], report: Report, colors: Palette) -> Iterator[str]:
+    for step in steps:
+        yield f"{colors.note}note{colors.reset}: {one_line(step.message)}\n"
+        yield from _source(step.place, report, colors, colors.note, 0)
 
 
 def _head(finding: Diagnostic, report: Report, colors: Palette, mark: str) -> str:

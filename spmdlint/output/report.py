@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from spmdlint.diagnostics import Diagnostic, Severity, by_cause, fixable
+from spmdlint.diagnostics import Diagnostic, Related, Severity, by_cause, fixable
 from spmdlint.files.read import Source, is_notebook
 from spmdlint.policy import GRAVITY
 
@@ -17,6 +17,10 @@ _OF_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)")
 
 _MANY = 20
 """From so many findings of one rule on, the last line says what to do about them."""
+
+
+_FIRST, _LAST = 3, 5
+"""Of many steps, so many are shown from each end: where a difference comes about, and how it gets to the finding."""
 
 
 class Description(Struct, frozen=True):
@@ -76,6 +80,13 @@ class Report(Struct, frozen=True):
             return str(path.relative_to(self.base))
         except ValueError:
             return str(path)
+
+
+def parted(steps: Sequence[Related]) -> tuple[Sequence[Related], Sequence[Related], Sequence[Related]]:
+    """The places that led to a finding, in three parts: those in the middle are left out where there are many."""
+    if len(steps) <= _FIRST + _LAST + 1:  # a line about a single step would be no shorter
+        return steps, (), ()
+    return steps[:_FIRST], steps[_FIRST:-_LAST], steps[-_LAST:]
 
 
 def split_cell(path: Path) -> tuple[str, int | None]:

@@ -115,7 +115,8 @@ def outcome_of(text: str, *, essence: bool = False) -> Summary | Trouble:
     try:
         return lower(text, essence=essence)
     except LoweringError as error:
-        return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
+        end = "" if error.message.endswith((".", "?", "!")) else "."
+        return Trouble(error.row, error.column, f"It does not parse: {error.message}{end}")
 
 
 Take: TypeAlias = Callable[[Sequence[Path], Iterable[Outcome], Iterable[float]], None]

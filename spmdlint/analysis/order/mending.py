@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values, certain
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.changes import RemoveKeyword, Wrap
@@ -18,6 +19,13 @@ _MESSAGE = "Sort it."
 _DEPTH = 8
 
 
+class _Contents(NamedTuple):
+    """The elements of one collection, each with what it may be; ``whole``: there are certainly no others."""
+
+    elements: list[Values]
+    whole: bool = True
+
+
 class Mending:
     """Finds the expression to sort. One per run."""
 
@@ -27,18 +35,31 @@ class Mending:
         self.place = place
 
     def of_set(self, iterable: Site) -> Fix | None:
-        """The fix that sorts what is iterated over from a set: safe if all elements are known strings or numbers."""
+        """The fix that sorts what is iterated over from a set: safe if all elements are known strings or numbers.
+
+        None if it is known that they cannot be sorted.
+        """
         frame = self.ev.free_frame(iterable.ref)
         number = self._target(frame, iterable.number)
         if number is None or self._shadowed(frame):
             return None
         call = self.ev.function(frame).operations[number]
         inner = self._only_argument(frame, call, "builtins.list")
-        safe = self._orderable(frame, number)
+        contents = list(self._contents(frame, number))
+        if not all(map(_sortable, contents)):
+            return None
+        safe = bool(contents) and all(each.whole and _alike(each.elements) for each in contents)
         if isinstance(call, s.Call) and inner is not None:  # list(x) becomes sorted(x), and no list within a list
             at = self._place(frame, call.function)
             return Fix("safe" if safe else "unsafe", _MESSAGE, (Edit(at.start, at.end, _SORTED),))
         return self._sorted(frame, number, "safe" if safe else "unsafe")
+
+    def sorting(self, iterable: Site) -> str:
+        """The call that sorts what is iterated over from a set."""
+        frame = self.ev.free_frame(iterable.ref)
+        number = self._target(frame, iterable.number)
+        known = number is None or all(map(_sortable, self._contents(frame, number)))
+        return "sorted(...)" if known else "sorted(..., key=repr)"
 
     def of_listing(self, source: Site) -> Fix | None:
         """The fix that sorts a listing where it is made: safe if it is a list of strings."""
@@ -60,6 +81,8 @@ class Mending:
         function = self.ev.function(frame)
         call = function.operations[source.number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or call.arguments[1].keyword != "key":
+            return None
+        if not all(map(_sortable, self._contents(frame, call.arguments[0].value))):
             return None
         change = RemoveKeyword(*_ends(self._place(frame, source.number)), "key")
         return Fix("unsafe", "Sort by the elements themselves.", change=change)
@@ -96,24 +119,28 @@ class Mending:
         plain = argument.keyword is None and not argument.star
         return argument.value if plain and self._calls(frame, operation, frozenset((maker,))) else None
 
-    def _orderable(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
-        """Whether all elements are certainly strings, or certainly numbers, so that sorting them cannot fail."""
+    def _contents(self, frame: Frame, number: int, depth: int = _DEPTH) -> Iterator[_Contents]:
+        """What is in each of the collections that an operation may be."""
         function = self.ev.function(frame)
         operation = function.operations[number]
+        makers = ("builtins.list", "builtins.set", "builtins.frozenset")
+        inner = (self._only_argument(frame, operation, maker) for maker in makers)
+        inside = [each for each in inner if each is not None]
         if depth == 0:
-            return False
-        if isinstance(operation, s.Display) and not operation.starred:
-            return _alike([value for n in operation.elements for value in self.ev.value(frame, n)])
-        if isinstance(operation, s.Load) and function.binds(operation.name):
-            stores = self.ev.reaching(frame, number, operation.name)
-            return bool(stores) and all(self._orderable(frame, store, depth - 1) for store in stores)
-        if isinstance(operation, s.Store):
-            return self._orderable(frame, operation.value, depth - 1)
-        for maker in ("builtins.list", "builtins.set", "builtins.frozenset"):
-            inner = self._only_argument(frame, operation, maker)
-            if inner is not None:
-                return self._orderable(frame, inner, depth - 1)
-        return _closed(self.ev.value(frame, number))
+            yield _Contents([], whole=False)
+        elif isinstance(operation, s.Display) and not operation.starred:
+            yield _Contents([self.ev.value(frame, each) for each in operation.elements])
+        elif isinstance(operation, s.Load) and function.binds(operation.name):
+            for store in self.ev.reaching(frame, number, operation.name):
+                yield from self._contents(frame, store, depth - 1)
+        elif isinstance(operation, s.Store):
+            yield from self._contents(frame, operation.value, depth - 1)
+        elif inside:
+            yield from self._contents(frame, inside[0], depth - 1)
+        else:
+            for value in ordered(self.ev.value(frame, number)):
+                known = value if isinstance(value, Collection) else Collection("set", (), open=True)
+                yield _Contents(list(known.elements), not known.open)
 
     def _shadowed(self, frame: Frame) -> bool:
         """Whether the file defines its own ``sorted``."""
@@ -130,18 +157,22 @@ def _ends(place: Place) -> tuple[tuple[int, int], tuple[int, int]]:
     return (place.start.row, place.start.column), (place.end.row, place.end.column)
 
 
-def _closed(values: Values) -> bool:
-    """Whether these are collections whose elements are all known and of one type."""
-    return bool(values) and all(
-        isinstance(value, Collection)
-        and not value.open
-        and _alike([each for element in value.elements for each in element])
-        for value in values
-    )
-
-
-def _alike(values: list[object]) -> bool:
+def _alike(elements: Sequence[Values]) -> bool:
+    """Whether these are all strings, or all numbers."""
+    values = [value for each in elements for value in each]
     constants = [value.value for value in values if isinstance(value, Constant)]
     if not values or len(constants) < len(values):
         return False
     return all(isinstance(one, str) for one in constants) or all(isinstance(one, (int, float)) for one in constants)
+
+
+def _sortable(contents: _Contents) -> bool:
+    """Whether the elements that are certain can be compared with one another; the others may be anything."""
+    constants = [certain(each) for each in contents.elements]
+    literals = [each.value for each in constants if isinstance(each, Constant)]
+    try:
+        for position, one in enumerate(literals):
+            _ = [one < other for other in literals[:position]]  # type: ignore[operator]  # that is the question
+    except TypeError:
+        return False
+    return True

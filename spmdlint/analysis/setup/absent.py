@@ -13,9 +13,10 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.setup.guards import Guards
-from spmdlint.knowledge.changes import Change, Changes, Version
+from spmdlint.knowledge.changes import Change, Changes
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.releases import Releases
 
 _NAMES: tuple[type[s.Operation], ...] = (s.Import, s.Attribute, s.Call)
 
@@ -35,10 +36,10 @@ class UseOfAbsent(Struct, frozen=True):
 class AbsentNames:
     """Finds such uses in the files of a project."""
 
-    def __init__(self, evaluator: Evaluator, tables: tuple[Changes, ...], version: Version | None) -> None:
+    def __init__(self, evaluator: Evaluator, tables: tuple[Changes, ...], releases: Releases) -> None:
         self.ev = evaluator
         self.tables = tables
-        self.version = version
+        self.releases = releases
         self.guards = Guards(evaluator, self._is_there)
         self.last_parts = frozenset[str]().union(*(table.last_parts for table in tables))
         self.parameter_names = frozenset[str]().union(*(table.parameter_names for table in tables))
@@ -85,13 +86,13 @@ class AbsentNames:
             return
         for argument in passed:
             changes = (table.parameters.get(callee, {}).get(argument.keyword or "") for table in self.tables)
-            change = next((each for each in changes if each is not None and each.absent(self.version)), None)
+            change = next((each for each in changes if each is not None and each.absent(self.releases)), None)
             if change is not None:
                 yield UseOfAbsent(Site(frame.ref, number), change.name, change, parameter_of=callee)
 
     def _absent(self, written: str) -> Change | None:
         found = (table.name(written) for table in self.tables) if written else ()
-        change = next((each for each in found if each is not None and each.absent(self.version)), None)
+        change = next((each for each in found if each is not None and each.absent(self.releases)), None)
         return None if change is not None and self._provided(change.name) else change
 
     def _provided(self, dotted: str) -> bool:

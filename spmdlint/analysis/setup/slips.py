@@ -20,9 +20,9 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.knowledge.changes import Version
 from spmdlint.knowledge.slips import SlipTable
 from spmdlint.program import summary as s
+from spmdlint.releases import Version
 
 _DEPTH = 6
 

@@ -1,0 +1,76 @@
+"""Which releases of JAX a project is for: by its configuration, or else by the dependencies in its pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+Version = tuple[int, ...]
+
+_REQUIREMENT = re.compile(r"jax\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;)]*)", re.IGNORECASE)
+_BOUND = re.compile(r"(?P<sign>===?|~=|>=?|<=?)\s*v?(?P<version>\d+(?:\.\d+)*)(?P<more>\.\*)?")
+_ANY = 1 << 30
+"""In place of the parts of a version that may be any number."""
+
+
+class Releases(Struct, frozen=True):
+    """The oldest and the newest release that counts, None if that is the newest of all; "0.6" is any release of 0.6.
+
+    ``told`` says in words where the oldest comes from.
+    """
+
+    oldest: Version | None = None
+    newest: Version | None = None
+    told: str = ""
+
+
+def dotted(version: Version) -> str:
+    """A version as it is written."""
+    return ".".join(map(str, version))
+
+
+def configured(version: Version | None) -> Releases:
+    """The releases of the setting ``jax-version``."""
+    return Releases(version, version, "" if version is None else f"jax-version is {dotted(version)}")
+
+
+def allowed(project: object, file: str) -> Releases:
+    """The releases that the table ``[project]`` of a file allows: the widest bounds of its entries for JAX."""
+    entries = project.get("dependencies") if isinstance(project, dict) else None
+    found = [each for entry in (entries if isinstance(entries, list) else ()) for each in _of(entry)]
+    if not found:
+        return Releases()
+    lowest, highest = [low for low, _ in found if low is not None], [high for _, high in found if high is not None]
+    oldest = min(lowest) if len(lowest) == len(found) else None
+    newest = max(highest) if len(highest) == len(found) else None
+    return Releases(oldest, newest, "" if oldest is None else f"the dependencies in {file} allow {dotted(oldest)}")
+
+
+def _of(entry: Any) -> Iterator[tuple[Version | None, Version | None]]:
+    """The bounds of a dependency, if it is one on JAX."""
+    required = _REQUIREMENT.match(entry.strip()) if isinstance(entry, str) else None
+    if required is None or not re.match(r"[<>=~!]|$", required["bounds"].strip()):
+        return  # another name that begins so, or an address
+    lowest: list[Version] = []
+    highest: list[Version] = []
+    for bound in _BOUND.finditer(required["bounds"]):
+        sign, version = bound["sign"], tuple(map(int, bound["version"].split(".")))
+        if sign in ("==", "===", ">=", ">", "~="):
+            lowest.append(version)
+        if sign in ("==", "===", "<="):
+            highest.append(version)
+        elif sign == "<":
+            highest.append(_below(version))
+        elif sign == "~=":
+            highest.append((*version[:-1], _ANY))
+    yield max(lowest, default=None), min(highest, default=None)
+
+
+def _below(version: Version) -> Version:
+    """The last version before one."""
+    while version and version[-1] == 0:
+        version = version[:-1]
+    return (*version[:-1], version[-1] - 1, _ANY) if version else (0,)
