@@ -20,9 +20,10 @@ class RemovedApi(Rule):
     devices use: the old locations of meshes, specs and shardings, `xmap`, `jax.tree_map`, `device_put_sharded`,
     `host_callback` and the like, and parameters such as `check_rep`. The other has the names and parameters that JAX
     has added since 0.4.20, such as `jax.shard_map`, as they were measured with each release. The setting `jax-version`
-    says which version counts. The default is what the dependencies in the project's `pyproject.toml` allow, such as
-    `jax>=0.4.30`: a name is reported if the oldest release that they allow does not have it yet, or the newest does not
-    have it any more. Without such a bound it is the newest, in which nothing is missing that was added.
+    says which version counts. The default is what the dependencies in the project's `pyproject.toml` allow: a name is
+    reported if the newest release that they allow does not have it any more, or the oldest does not have it yet.
+    Without an upper bound, as in `jax>=0.4.30`, the newest is the newest of all, and what is missing in the oldest is
+    reported only with `--preview`, as few keep such a bound up to date.
 
     ## Why it matters
 
@@ -58,6 +59,7 @@ class RemovedApi(Rule):
 
     code = "SPMD602"
     name = "removed-api"
+    partly_preview = True
     many = "Set jax-version to the JAX that the program runs on."
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

@@ -180,10 +180,25 @@ def run(body, tree):
 def test_the_dependencies_say_which_releases_count(project, dependencies, found):
     (project.root / "spmdlint.toml").unlink()
     project.write({"old.py": OLD, "pyproject.toml": f"[project]\nname = 'acme'\ndependencies = {dependencies!r}\n"})
-    messages = [each["message"] for each in project.check("--select", "SPMD602").json]
+    messages = [each["message"] for each in project.check("--select", "SPMD602", "--preview").json]
     assert sorted(message.split()[0] for message in messages) == found
     told = "jax.shard_map came with JAX 0.6.1, and the dependencies in pyproject.toml allow 0.4"
     assert all(message.startswith(told) for message in messages if "shard_map" in message)
+
+
+@pytest.mark.parametrize(
+    ("bound", "found"),
+    [
+        (">=0.4.20", ["jax.tree_map"]),
+        (">=0.4.20,<=0.6", ["jax.shard_map", "jax.tree_map"]),
+        ("==0.4.20", ["jax.shard_map"]),
+    ],
+)
+def test_a_lower_bound_alone_counts_with_preview(project, bound, found):
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"old.py": OLD, "pyproject.toml": f"[project]\nname = 'acme'\ndependencies = ['jax{bound}']\n"})
+    messages = [each["message"] for each in project.check("--select", "SPMD602").json]
+    assert sorted(message.split()[0] for message in messages) == found
 
 
 @pytest.mark.parametrize(

@@ -266,8 +266,12 @@ class Program:
         return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
 
     def absent_names(self) -> Iterator[UseOfAbsent]:
-        """Names and parameters that the configured version of JAX does not have: removed before it, or newer."""
-        return AbsentNames(self.evaluator, changes(self.jax.oldest), self.jax).uses()
+        """Names and parameters that the configured version of JAX does not have: removed before it, or newer.
+
+        What only the lower of a project's bounds does not have counts with ``preview``: few keep it up to date.
+        """
+        stale = self.jax.newest is None and not self.preview
+        return AbsentNames(self.evaluator, changes(self.jax.oldest), Releases() if stale else self.jax).uses()
 
     @cached_property
     def starting(self) -> Starting:
