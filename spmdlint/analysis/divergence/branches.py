@@ -522,7 +522,8 @@ class Divergences:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
-        if reason.kind == "files" and reason.source.site.ref.index == 0:
+        read_at = reason.source.site.ref
+        if reason.kind == "files" and read_at.index == 0 and (frame.ref != read_at or not self.preview):
             return True  # a configuration that is read once, at import
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True

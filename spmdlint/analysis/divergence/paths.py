@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ _READERS = frozenset(
 )
 _OF_PATHS = frozenset("read_bytes read_text write_bytes write_text".split())
 """Methods that only paths have."""
+_WRITTEN_PATH = re.compile(r"/|\\|\.[A-Za-z]\w*$")
 _DEPTH = 8
 _CALLS = 2
 """How many levels of calls into the project's functions are followed."""
@@ -108,7 +110,7 @@ class PathUses:
 def seen_outside(path: Shape, callee: FunctionRef, given: Mapping[Shape, Shape]) -> Shape | None:
     """A path of a called function as its caller sees it, by its arguments; None if it is made from anything else."""
     made = _seen_outside(path, callee, given)
-    return made if made is not None and made[0] != "constant" else None
+    return made if made is not None and _may_be_path(made) else None
 
 
 def _seen_outside(path: Shape, callee: FunctionRef, given: Mapping[Shape, Shape]) -> Shape | None:
@@ -121,9 +123,14 @@ def _seen_outside(path: Shape, callee: FunctionRef, given: Mapping[Shape, Shape]
 
 
 def shape(frame: Frame, number: int, depth: int = _DEPTH) -> Shape | None:
-    """How a path is made; None for a constant, which names nothing that varies, and for what is not followed."""
+    """How a path is made; None for a constant that does not look like one, and for what is not followed."""
     made = _shape(frame, number, depth)
-    return made if made is not None and made[0] != "constant" else None
+    return made if made is not None and _may_be_path(made) else None
+
+
+def _may_be_path(made: Shape) -> bool:
+    """Whether it may be a path: a constant must be a text with a folder or a suffix, unlike a mode or an encoding."""
+    return made[0] != "constant" or (isinstance(made[1], str) and _WRITTEN_PATH.search(made[1]) is not None)
 
 
 def _shape(frame: Frame, number: int, depth: int) -> Shape | None:

@@ -30,9 +30,11 @@ from spmdlint.program.link import FunctionRef
 
 MAX_STEPS = 4
 """The most steps over which rows are followed from one file to a condition in another."""
-_CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
+_CARRIERS = frozenset(
+    f"builtins.{name}" for name in "int float bool abs round any all list tuple dict sum min max sorted zip".split()
+)
 _CARRIERS |= {"collections.Counter"}
-_CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
+_CARRYING = ("numpy.", "math.", "jax.device_get", "jax.numpy.", "jax.tree")
 # The form of an array, and not its contents.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
