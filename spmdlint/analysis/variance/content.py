@@ -320,6 +320,10 @@ class Variance(Property):
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         for callee in ordered(origins.ev.value(frame, operation.function)):
+            if isinstance(callee, Applied):
+                local = self._of_compiled(origins, frame, number, operation, callee)
+                if local is not None:
+                    return local
             if not isinstance(callee, External):
                 continue
             known = self.knowledge.get(callee.name)
@@ -351,6 +355,21 @@ class Variance(Property):
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
             return self._of_method(origins, frame, number, operation, method)
         return CONTINUE
+
+    def _of_compiled(
+        self, origins: Origins, frame: Frame, number: int, call: s.Call, compiled: Applied
+    ) -> Reason | None:
+        """Why what a compiled function gives varies: it is called with data that the host has read from its own file.
+
+        JAX takes an array of the host's for one that all processes have, so nothing makes the results agree.
+        """
+        known = self.knowledge.get(compiled.name)
+        if known is None or known.kind != "jit" or any(compiled.arguments.keyword(each) for each in known.specs):
+            return None
+        found = origins.any_of(frame, [argument.value for argument in call.arguments])
+        if found is None or found.kind != "data":
+            return None
+        return origins.step(frame, number, "it is computed from this by each process for itself", found)
 
     def _of_method(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute
