@@ -97,6 +97,11 @@ class Watcher:
         if self._last_words is not None:
             self._last_words.wait()
 
+    def keep_last_words(self) -> LastWords | None:
+        """Hand over what holds an abort: it stays when this thread ends."""
+        kept, self._last_words = self._last_words, None
+        return kept
+
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
         self._stop.set()
