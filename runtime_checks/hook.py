@@ -35,6 +35,7 @@ from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
@@ -51,6 +52,7 @@ class Hook:
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
+        self._demand: Demand | None = None
         self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
@@ -78,6 +80,7 @@ class Hook:
             self._give_up(too_old)
             return
         self._follow_lifetime()
+        self._new_demand()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
         if connected_client() is not None:
@@ -180,6 +183,7 @@ class Hook:
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
+            self._answer_with("there is nothing to report on demand: the job has one process.")
             return
         if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
             self._give_up(
@@ -212,8 +216,9 @@ class Hook:
             # A restarted process has no past to compare, so the checks are over for all.
             self.why_idle = "this process was restarted within the job"
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
+            self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher()
+        self._watcher = watcher = session.watcher(self._demand or self._new_demand())
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -243,6 +248,7 @@ class Hook:
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
+        self._answer_with(f"there is nothing to report on demand: the runtime checks are off. {reason}")
         if self._store is not None:
             with suppress(Exception):
                 close_door(self._store, f"those of process {self._process_number} cannot start. {reason}")
@@ -316,6 +322,16 @@ class Hook:
             self._left(*self._exiting[:2])
         return self._outcome
 
+    def _new_demand(self) -> Demand:
+        self._demand = demand = Demand(self.options.report_signal)
+        return demand
+
+    def _answer_with(self, words: str) -> None:
+        """There is nothing more to report on demand."""
+        demand, self._demand = self._demand, None
+        if demand is not None:
+            demand.stop(words)
+
     def _deactivate(self, why: str) -> None:
         if self._listener is not None:
             self._listener.stop()
@@ -323,6 +339,7 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
+        self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
         if self.interception is not None:
             self.interception.remove()
             self.interception = None
