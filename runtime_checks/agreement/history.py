@@ -19,6 +19,7 @@ from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, R
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     differs,
+    ended_field,
     ended_word,
     missing,
     name_processes,
@@ -256,7 +257,8 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         held = all(inside[process].held_at(inside[process].rows[key].get(made + 1)) for process in ahead)
         others = f"{name_processes(ahead)} {'waited in' if held else 'made'} call {made + 1}{where}"
         message = missing({first: processes[first].told()}, made, group, others)
-        report = diverged("missing", message, made + 1, processes, short[first].state)
+        field = ended_field({"state": short[first].state, "detail": short[first].end.get("detail")})
+        report = diverged("missing", message, made + 1, processes, field)
         quiet = _quiet(inside, key)
         if not any(quiet.values()):
             return report

@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.records import (
     converted,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.sentences import name_processes, place, told_apart
+from spmdlint.runtime_checks.reporting.sentences import is_without_exit, name_processes, place, told_apart
 
 SCHEMA_VERSION = 1
 MAX_TEXT = 1 << 20
@@ -70,6 +70,9 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "no exit": "End every process by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
     "together with the other processes. os._exit() leaves that out.",
+    "left": "Find what ended it, such as os._exit(); its last output may tell. No process may end before the calls of "
+    "the others, and each has to end by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
+    "together with the other processes.",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
     "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
@@ -182,7 +185,7 @@ def diverged(
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
     """Whether the cause is a signal, or an end as by ``os._exit``, of which no line of the program is known."""
-    states = {one.state for one in processes}
+    states = {"died" if is_without_exit(one.detail) else one.state for one in processes}
     return kind == "missing" and "died" in states and "raised" not in states
 
 

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import diverged
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -272,9 +272,11 @@ class Watcher:
         if last is not None:
             processes[me] = own.report(last, "calling")
             processes[me].stack = mine["stack"]
-        words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
+        words = "; ".join(f"process {n} {how_it_ended(state.get('detail'))}" for n, state in sorted(dead.items()))
+        left = all(is_without_exit(state.get("detail")) for state in dead.values())
+        message = f"{words}." if left else f"{name_processes(dead)} died: {words}."
         index = last.index if last else None
-        report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
+        report = diverged("missing", message, index, processes, "left" if left else "died")
         self._ending.declare(report)
         self._ending.leave()
 
