@@ -20,7 +20,7 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.end import End
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, diverged
+from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
 from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -191,7 +191,10 @@ class Closing(End):
         message = (
             f"{f'{words},' if left else f'{name_processes(dead)} died ({words}),'} and {others} could not continue."
         )
-        return diverged("missing", message, None, processes, "left" if left else "died")
+        report = diverged("missing", message, None, processes, "left" if left else "died")
+        return blaming_threads(
+            report, {process: names for process, one in ended.items() if (names := one.get("threads"))}
+        )
 
     def _without_exit(self, ended: dict[int, State]) -> Report | None:
         """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.

@@ -18,7 +18,8 @@ from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
 from spmdlint.runtime_checks.ending.stuck import end_if_died, pause
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
+from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -123,6 +124,7 @@ class LastWords:
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
         self._background.journal.drain()
+        self._own.notice_threads()
         write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
         if self._checks.active or self._ending.verdict is not None:  # after a verdict, nothing is active any more
             self._tell_others(name)
@@ -160,4 +162,14 @@ class LastWords:
                 time.sleep(0.05)
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
         elif checks.active:
-            write_error(f"spmdlint: {LOST if self._lost.is_set() else AGREED}\n")
+            write_error(f"spmdlint: {LOST if self._lost.is_set() else self._agreed()}\n")
+
+    def _agreed(self) -> str:
+        if not self._own.racing:
+            return AGREED
+        threads = racing_threads({self._job.me: sorted(self._own.racing)})
+        return (
+            f"{threads} That is the likely reason, as the backend may have run their calls in another order than they "
+            f"were counted in: within {WITHIN:.0f} s no other difference was found between the calls of the processes. "
+            f"{ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
+        )

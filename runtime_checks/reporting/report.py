@@ -19,7 +19,14 @@ from spmdlint.runtime_checks.records import (
     converted,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.sentences import is_without_exit, name_processes, place, told_apart
+from spmdlint.runtime_checks.reporting.sentences import (
+    is_abort,
+    is_without_exit,
+    name_processes,
+    place,
+    racing_threads,
+    told_apart,
+)
 
 SCHEMA_VERSION = 1
 MAX_TEXT = 1 << 20
@@ -27,6 +34,7 @@ MAX_ARGUMENTS = 12  # arguments of one process that the text shows
 MAX_MODULE_LINE = 160
 BEFORE_DIFFERENCE = 60
 
+THREADS_RULE = "SPMD307"
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "sequence": (
@@ -38,7 +46,7 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
         "SPMD303",
         "SPMD304",
         "SPMD306",
-        "SPMD307",
+        THREADS_RULE,
         "SPMD309",
     ),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
@@ -181,6 +189,20 @@ def diverged(
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
+
+
+def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
+    """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
+
+    Calls of threads are numbered as they come, and the backend may run them in another order: then it gives one call
+    the data of another.
+    """
+    if threads and any(is_abort(one.detail) for one in report.processes.values()):
+        first = racing_threads(threads)
+        report.message = f"{first[0].lower()}{first[1:]} Then {report.message}"
+        report.explained_by = [THREADS_RULE, *report.explained_by]
+        report.advice = ADVICE_ON["threads"]
+    return report
 
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TypeVar
@@ -64,6 +65,11 @@ def unsaid(status: int) -> str:
 def is_without_exit(detail: object) -> bool:
     """Whether a detail is that of a process which ended by itself, but not by Python's exit."""
     return str(detail or "").startswith(WITHOUT_EXIT)
+
+
+def is_abort(detail: object) -> bool:
+    """Whether a detail is that of a process which was aborted, as backends do where data does not fit."""
+    return re.match(r"killed by (SIGABRT|signal 6)\b", str(detail or "")) is not None
 
 
 def how_it_ended(detail: object) -> str:

@@ -14,7 +14,7 @@ from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import diverged
+from spmdlint.runtime_checks.reporting.report import blaming_threads, diverged
 from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -277,6 +277,7 @@ class Watcher:
         message = f"{words}." if left else f"{name_processes(dead)} died: {words}."
         index = last.index if last else None
         report = diverged("missing", message, index, processes, "left" if left else "died")
+        blaming_threads(report, {me: sorted(own.racing)} if own.racing else {})
         self._ending.declare(report)
         self._ending.leave()
 

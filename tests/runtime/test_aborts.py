@@ -17,7 +17,7 @@ import pytest
 
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
-from tests.runtime.jobs import ROOT, alone
+from tests.runtime.jobs import ROOT, alone, rehearse
 
 BEGIN = """
 import ctypes, faulthandler, threading
@@ -165,6 +165,52 @@ def test_an_abort_among_processes_that_agree_is_not_called_a_divergence(tmp_path
     assert re.search(r"after call \d+ of processes 0-1, step at alone.py:\d+", told[0])
     assert "no difference was found" in ends[1][1]
     assert "Fatal Python error: Aborted" in ends[1][1], "Python's own report of the crash is still there"
+
+
+# Two threads, whose calls come in one order here; a backend may run them in another, and then aborts.
+IN_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(1, thread_name_prefix="evaluator")
+for i in range(3):
+    w = step(w, x)
+    w.block_until_ready()
+    pool.submit(lambda: evaluate(x).block_until_ready()).result()
+time.sleep(2)
+if me == 1:
+    threading.Thread(target=ctypes.CDLL(None).abort).start()
+    time.sleep(60)
+step(w, x).block_until_ready()
+"""
+THREADS = "everal threads make parallel calls, whose order is therefore not determined: in process"
+ADVICE = "Make all parallel calls of a process in one thread"
+
+
+def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
+    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path)})
+    assert [status for status, _ in ends] == [3, -6], ends
+    (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
+    assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")
+    assert ADVICE in told
+    assert "SPMD307" in told
+    assert "network" not in ends[1][1]
+    (verdict,) = [line for line in ends[0][1].splitlines() if line.startswith("spmdlint: diverged (missing)")]
+    assert verdict.startswith(
+        f"spmdlint: diverged (missing): s{THREADS}es 0-1, MainThread, evaluator_0. Then process 1"
+    )
+    assert "killed by SIGABRT" in verdict
+    assert f"What to do: {ADVICE}" in ends[0][1]
+    assert "Rules that may explain it: SPMD307" in ends[0][1]
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_abort_among_threads_names_these_in_a_rehearsal(mode: str, tmp_path: Path) -> None:
+    program = "import ctypes, threading\n" + BEGIN.partition("me = ")[1] + BEGIN.partition("me = ")[2] + IN_THREADS
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert run.report["message"].startswith(f"s{THREADS}"), run.output
+    assert "process 1 was killed by signal 6" in run.report["message"]
+    assert run.report["advice"].startswith(ADVICE)
+    assert run.report["explained_by"][0] == "SPMD307"
 
 
 # Process 0 goes once process 1 has made its call.
