@@ -54,8 +54,8 @@ class Status:
 class _Installed:
     """The process's hook, if any: interception is process-wide. ``times`` counts how often it was enabled.
 
-    ``decided`` are the options with which a program runner has begun in a job, from the environment, and ``told`` is
-    whether it was said that the program's own have no effect.
+    ``decided`` are the options that a program runner has taken from the environment, in a job, and ``told`` is whether
+    it was said that the program's own have no effect.
     """
 
     hook: Hook | None = None
@@ -171,12 +171,14 @@ def _session() -> Session | None:
     return hook.session if hook is not None else None
 
 
-def begin() -> None:
-    """For a program runner: switch the checks on as the environment says, which the program cannot change then."""
+def decide() -> None:
+    """For a program runner, before the program: the options are those of the environment, whatever it asks for.
+
+    Raises ``ValueError`` if the environment has a mode or policy that is none.
+    """
     options = choose(None, None)
     if not options.rehearsal:
         _Installed.decided = options
-    enable()
 
 
 def _tell_once(words: str) -> None:

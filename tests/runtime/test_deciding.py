@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,19 @@ def test_the_environment_of_the_runner_overrules_the_program(enable: str, words:
                 "spmdlint: enable() does not change what the environment says under python -m "
                 f"spmdlint.runtime_checks: {words}."
             )
+
+
+def test_it_does_so_before_jax_is_imported(tmp_path: Path) -> None:
+    script = tmp_path / "early.py"
+    script.write_text(
+        'from spmdlint import runtime_checks\nruntime_checks.enable("background")\n'
+        "import jax\nprint(runtime_checks.status().mode)\n"
+    )
+    words = [sys.executable, *RUNNER, str(script)]
+    given = {**os.environ, "SPMDLINT_RUNTIME_CHECKS": "lockstep"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=given, check=False)
+    assert (done.returncode, done.stdout) == (0, "lockstep\n"), done.stderr
+    assert "mode is lockstep, not background (SPMDLINT_RUNTIME_CHECKS)" in done.stderr
 
 
 def test_it_does_so_again_after_disable(tmp_path: Path) -> None:
