@@ -37,6 +37,11 @@ AGREED = (
     f"within {WITHIN:.0f} s no difference was found between the calls of the processes: see the messages above, and "
     "look at the network and the devices."
 )
+AGREED_AMONG_THREADS = (
+    "That is the likely reason, as the backend may have run their calls in another order than they were counted in: "
+    f"within {WITHIN:.0f} s no other difference was found between the calls of the processes."
+)
+LOST_AMONG_THREADS = f"{LOST[0].upper()}{LOST[1:]}"
 
 
 class LastWords:
@@ -162,14 +167,12 @@ class LastWords:
                 time.sleep(0.05)
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
         elif checks.active:
-            write_error(f"spmdlint: {LOST if self._lost.is_set() else self._agreed()}\n")
+            write_error(f"spmdlint: {self._why()}\n")
 
-    def _agreed(self) -> str:
+    def _why(self) -> str:
+        """What there is to say without a verdict; that several threads make parallel calls comes first."""
         if not self._own.racing:
-            return AGREED
+            return LOST if self._lost.is_set() else AGREED
         threads = racing_threads({self._job.me: sorted(self._own.racing)})
-        return (
-            f"{threads} That is the likely reason, as the backend may have run their calls in another order than they "
-            f"were counted in: within {WITHIN:.0f} s no other difference was found between the calls of the processes. "
-            f"{ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
-        )
+        found = LOST_AMONG_THREADS if self._lost.is_set() else AGREED_AMONG_THREADS
+        return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
