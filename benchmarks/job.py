@@ -4,7 +4,7 @@ import os
 import sys
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE, launched_process
+from spmdlint.runtime_checks.options import MODE_VARIABLE, RUN_FOLDER_VARIABLE, launched_process
 
 
 def take_over():
@@ -16,4 +16,5 @@ def take_over():
     if mode != "off":
         words = f"This benchmark switches the runtime checks on and off by itself: give --mode off, not --mode {mode}."
         sys.exit(words if launched_process() in (None, 0) else 2)
-    os.environ.pop(RUN_FOLDER_VARIABLE, None)
+    for name in (RUN_FOLDER_VARIABLE, MODE_VARIABLE):
+        os.environ.pop(name, None)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
+from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, Options, Policy, choose, overruled, switched_off
 from spmdlint.runtime_checks.records import HealthNumbers
+from spmdlint.runtime_checks.reporting.printing import write_error
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
@@ -51,10 +52,16 @@ class Status:
 
 
 class _Installed:
-    """The process's hook, if any: interception is process-wide. ``times`` counts how often it was enabled."""
+    """The process's hook, if any: interception is process-wide. ``times`` counts how often it was enabled.
+
+    ``decided`` are the options that a program runner has taken from the environment, in a job, and ``told`` is whether
+    it was said that the program's own have no effect.
+    """
 
     hook: Hook | None = None
     times: int = 0
+    decided: Options | None = None
+    told: bool = False
 
 
 def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, join_within: float | None = None) -> None:
@@ -65,7 +72,9 @@ def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, joi
     :class:`DivergenceError` in every process), "exit" (report, and exit with status 3) or "report" (report, and
     continue unchecked). Defaults come from the environment (``SPMDLINT_RUNTIME_CHECKS``, ``SPMDLINT_ON_DIVERGENCE``);
     otherwise the mode is "lockstep", and the policy "raise" in lockstep or "report" in background mode. Under
-    ``spmdlint run`` the launcher has decided, and this does nothing.
+    ``spmdlint run`` the launcher has decided, and this does nothing; so it is under
+    ``python -m spmdlint.runtime_checks``, where the environment has decided, and wherever ``SPMDLINT_RUNTIME_CHECKS``
+    is "off". If something else was asked for there, one line says so.
 
     Either all processes are checked, or none is. If one has not called this within ``join_within`` seconds
     (``SPMDLINT_JOIN_WITHIN``, otherwise 20), or with other options, all go on unchecked, and say so. Background mode
@@ -76,6 +85,19 @@ def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, joi
     """
     options: Options = choose(mode, on_divergence, join_within=join_within)
     installed = _Installed.hook
+    if switched_off():
+        if options.mode != "off" and not options.rehearsal:
+            _tell_once(f"the runtime checks are off, because {MODE_VARIABLE} is off: enable() has no effect.")
+        return
+    decided = _Installed.decided
+    if decided is not None:
+        other = overruled(decided, mode, on_divergence, join_within)
+        if other:
+            _tell_once(
+                "enable() does not change what the environment says under python -m spmdlint.runtime_checks: "
+                f"{'; '.join(other)}."
+            )
+        options = decided
     if installed is not None:
         if installed.options != options and not installed.options.rehearsal:
             raise RuntimeError("The runtime checks are already on with different options: call disable() first.")
@@ -149,6 +171,22 @@ def _session() -> Session | None:
     return hook.session if hook is not None else None
 
 
+def decide() -> None:
+    """For a program runner, before the program: the options are those of the environment, whatever it asks for.
+
+    Raises ``ValueError`` if the environment has a mode or policy that is none.
+    """
+    options = choose(None, None)
+    if not options.rehearsal:
+        _Installed.decided = options
+
+
+def _tell_once(words: str) -> None:
+    if not _Installed.told:
+        _Installed.told = True
+        write_error(f"spmdlint: {words}\n")
+
+
 def left_by(end: SystemExit) -> None:
     """For a program runner: the program has ended by ``sys.exit``."""
     if _Installed.hook is not None:
@@ -159,8 +197,8 @@ def status() -> Status:
     """What is watched, how many calls were compared, and which layers are off and why."""
     hook = _Installed.hook
     if hook is None:
-        ended = _Installed.times > 0
-        return Status("off", watching=False, reason="disable() was called" if ended else "enable() has not been called")
+        reason = "disable() was called" if _Installed.times > 0 else "enable() has not been called"
+        return Status("off", watching=False, reason=f"{MODE_VARIABLE} is off" if switched_off() else reason)
     session = hook.session
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)

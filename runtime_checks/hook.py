@@ -17,6 +17,7 @@ from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
 from spmdlint.runtime_checks.ending.closing import Outcome
+from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.ending.stuck import end_if_stuck
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
@@ -34,6 +35,7 @@ from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
@@ -50,6 +52,8 @@ class Hook:
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
+        self._demand: Demand | None = None
+        self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
         self._outcome = Outcome()
@@ -76,6 +80,7 @@ class Hook:
             self._give_up(too_old)
             return
         self._follow_lifetime()
+        self._new_demand()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
         if connected_client() is not None:
@@ -142,7 +147,12 @@ class Hook:
             )
             if not self.options.rehearsal:  # the runner sees it there
                 self._lifetime.around(sys, "exit", before=self._exits)
-            self._lifetime.around(state, "shutdown", before=lambda *_args, **_named: self._close())
+            self._lifetime.around(
+                state,
+                "shutdown",
+                before=lambda *_args, **_named: self._close(),
+                lastly=lambda _seen: self._has_shut_down(),
+            )
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
 
@@ -173,6 +183,7 @@ class Hook:
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
+            self._answer_with("there is nothing to report on demand: the job has one process.")
             return
         if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
             self._give_up(
@@ -205,8 +216,9 @@ class Hook:
             # A restarted process has no past to compare, so the checks are over for all.
             self.why_idle = "this process was restarted within the job"
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
+            self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher()
+        self._watcher = watcher = session.watcher(self._demand or self._new_demand())
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -236,6 +248,7 @@ class Hook:
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
+        self._answer_with(f"there is nothing to report on demand: the runtime checks are off. {reason}")
         if self._store is not None:
             with suppress(Exception):
                 close_door(self._store, f"those of process {self._process_number} cannot start. {reason}")
@@ -273,6 +286,7 @@ class Hook:
                 self.guard.run(lambda: session.closing.close(self._ended()))
             if session.ending.verdict is not None and self.options.on_divergence == "report":
                 self.guard.run(self._end_if_stuck, session)
+                self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
@@ -287,6 +301,17 @@ class Hook:
         state = session.own.end_state(outcome.state, outcome.site, outcome.detail)
         end_if_stuck(session.job, session.ending, asked, state)
 
+    def _attend_shutdown(self) -> None:
+        """A process may be aborted even now, by a call from before: nobody must wait for it in JAX's barrier."""
+        self._last_words = self._watcher.keep_last_words() if self._watcher is not None else None
+        if self._last_words is not None:
+            self._last_words.attend_shutdown()
+
+    def _has_shut_down(self) -> None:
+        kept, self._last_words = self._last_words, None
+        if kept is not None:
+            kept.release()
+
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
         error = getattr(sys, "last_value", None)
@@ -297,6 +322,16 @@ class Hook:
             self._left(*self._exiting[:2])
         return self._outcome
 
+    def _new_demand(self) -> Demand:
+        self._demand = demand = Demand(self.options.report_signal)
+        return demand
+
+    def _answer_with(self, words: str) -> None:
+        """There is nothing more to report on demand."""
+        demand, self._demand = self._demand, None
+        if demand is not None:
+            demand.stop(words)
+
     def _deactivate(self, why: str) -> None:
         if self._listener is not None:
             self._listener.stop()
@@ -304,6 +339,7 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
+        self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
         if self.interception is not None:
             self.interception.remove()
             self.interception = None

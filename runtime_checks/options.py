@@ -97,6 +97,25 @@ def choose(
     )
 
 
+def switched_off() -> bool:
+    """Whether the environment says that there are no checks, whatever the program asks for."""
+    return os.environ.get(MODE_VARIABLE) == "off"
+
+
+def overruled(decided: Options, mode: str | None, on_divergence: str | None, join_within: float | None) -> list[str]:
+    """What a program asks for that is not what has been decided, each with the variable that decides it."""
+    asked = (
+        ("mode", mode, decided.mode, MODE_VARIABLE),
+        ("on_divergence", on_divergence, decided.on_divergence, POLICY_VARIABLE),
+        ("join_within", join_within, decided.join_within, JOIN_VARIABLE),
+    )
+    return [
+        f"{name} is {there}, not {wanted} ({variable})"
+        for name, wanted, there, variable in asked
+        if wanted is not None and wanted != there
+    ]
+
+
 def launched_process() -> int | None:
     """The number that a launcher gave this process, known before it joins its job."""
     text = os.environ.get(PROCESS_VARIABLE, "")

@@ -15,10 +15,18 @@ from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.report import (
+    ADVICE_ON,
+    ProcessReport,
+    Report,
+    blaming_threads,
+    diverged,
+    reported,
+)
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     differs,
+    ended_field,
     ended_word,
     missing,
     name_processes,
@@ -256,7 +264,9 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         held = all(inside[process].held_at(inside[process].rows[key].get(made + 1)) for process in ahead)
         others = f"{name_processes(ahead)} {'waited in' if held else 'made'} call {made + 1}{where}"
         message = missing({first: processes[first].told()}, made, group, others)
-        report = diverged("missing", message, made + 1, processes, short[first].state)
+        field = ended_field({"state": short[first].state, "detail": short[first].end.get("detail")})
+        report = diverged("missing", message, made + 1, processes, field)
+        blaming_threads(report, _racing(inside, key))
         quiet = _quiet(inside, key)
         if not any(quiet.values()):
             return report
@@ -264,6 +274,16 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
         return explained(report, group, records, quiet, texts)
     return None
+
+
+def _racing(inside: Mapping[int, History], key: str) -> dict[int, Sequence[str]]:
+    """The threads of each process in which several make calls of a group, by name if that is known."""
+    found: dict[int, Sequence[str]] = {}
+    for process, history in inside.items():
+        named = history.end.get("threads")
+        if named or _are_racing({process: history.rows.get(key, {})}, {}):
+            found[process] = named or ("the main thread", "another one")
+    return found
 
 
 def ended_report(history: History, group: str) -> ProcessReport:

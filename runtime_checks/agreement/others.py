@@ -10,7 +10,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Message, Place, QuietRecord, State, Where
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
-from spmdlint.runtime_checks.reporting.sentences import ended_word
+from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.job import Job
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position
@@ -54,9 +54,8 @@ class OtherProcesses:
     def _ended_with(self, process: int, status: int) -> State:
         """The end of a process that its launcher alone has seen."""
         heard = self.last_heard(process)
-        detail = f"killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         counts = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
-        return {**State(detail=detail, counts=counts), **heard, "state": "finished" if status == 0 else "died"}
+        return {**State(detail=unsaid(status), counts=counts), **heard, "state": "died"}
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""

@@ -18,8 +18,8 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, missing, name_processes, through_helper
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, ended_field, missing, name_processes, through_helper
 from spmdlint.runtime_checks.transport.job import Job
 
 T = TypeVar("T")
@@ -152,7 +152,8 @@ class Waiting:
         told = {process: processes[process].told() for process in short}
         waits = f"process {me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
-        report = diverged("missing", message, entry.index, processes, str(short[first]["state"]))
+        report = diverged("missing", message, entry.index, processes, ended_field(short[first]))
+        blaming_threads(report, {me: sorted(self._own.racing)} if self._own.racing else {})
         calls = {me: known_side(entry.program.decisive(), self._explain())}
         quiet = self._others.quiet_calls(self._group)
         return explained(report, self._group.processes, calls, quiet)

@@ -21,7 +21,7 @@ from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.ledger import Group, thread_names
+from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal
@@ -126,10 +126,9 @@ class Background:
     def tick(self) -> None:
         """Number the recorded calls; publish and compare when it is time."""
         self.journal.drain()
+        self._own.notice_threads()
         for group in self._own.ledger.groups():
             if len(group.threads) > 1:
-                if not self._own.racing:
-                    self._own.racing.update(thread_names(group))
                 named = name_processes(group.processes)
                 self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
         if self.journal.overrun:

@@ -20,8 +20,8 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.end import End
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, diverged
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
+from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -185,10 +185,16 @@ class Closing(End):
 
     def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
         processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-        words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
+        words = "; ".join(f"process {n} {how_it_ended(one.get('detail'))}" for n, one in sorted(dead.items()))
+        left = all(is_without_exit(one.get("detail")) for one in dead.values())
         others = name_processes(set(ended) - set(dead))
-        message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
-        return diverged("missing", message, None, processes, "died")
+        message = (
+            f"{f'{words},' if left else f'{name_processes(dead)} died ({words}),'} and {others} could not continue."
+        )
+        report = diverged("missing", message, None, processes, "left" if left else "died")
+        return blaming_threads(
+            report, {process: names for process, one in ended.items() if (names := one.get("threads"))}
+        )
 
     def _without_exit(self, ended: dict[int, State]) -> Report | None:
         """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
@@ -212,7 +218,7 @@ class Closing(End):
         by_itself = {process for process, status in statuses.items() if status >= 0}
         for process in by_itself:
             processes[process].state = "exited"
-            processes[process].detail = f"without Python's exit, status {statuses[process]}"
+            processes[process].detail = unsaid(statuses[process])
         return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
 
     def _note_quiet(self, ended: dict[int, State]) -> None:
@@ -244,9 +250,8 @@ def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str
 
 
 def _how(status: int) -> str:
-    if status < 0:
-        return f"was killed by signal {-status}"
-    return f"ended without Python's exit, as by os._exit({status or ''}),"
+    how = how_it_ended(unsaid(status))
+    return how if status < 0 else f"{how},"
 
 
 class Life:

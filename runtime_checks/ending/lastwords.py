@@ -1,6 +1,8 @@
 """The last seconds of a process that its backend aborts: it tells the others, so that the calls of all are compared.
 
-A backend often aborts because the processes made different calls, before anything was compared.
+A backend often aborts because the processes made different calls, before anything was compared. The abort may also come
+with the verdict or after it, and even in JAX's shutdown: the others must hear of it all the same, because the shutdown
+barrier would wait for the aborted process.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.abort import AbortHold
 from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
+from spmdlint.runtime_checks.ending.stuck import end_if_died, pause
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
+from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -23,7 +27,7 @@ from spmdlint.runtime_checks.transport.store import StoreLostError
 TICK = 0.25  # seconds between two looks, each of which is three system calls
 WITHIN = 5.0  # seconds for a verdict, less than the abort is held
 STORE_WITHIN = 2.0  # seconds for the store to take the last words: a job's first process may have ended before
-LINGER = 0.5  # seconds after the verdict, so that the others can still ask
+LINGER = 0.5  # seconds after the verdict and the last words, so that the others can still ask
 LINGER_AS_HOST = 2.0  # the same for the process with the coordination service, without which nobody can ask
 LOST = (
     "the calls of the processes could not be compared, because the key-value store in process 0 does not answer: look "
@@ -33,6 +37,11 @@ AGREED = (
     f"within {WITHIN:.0f} s no difference was found between the calls of the processes: see the messages above, and "
     "look at the network and the devices."
 )
+AGREED_AMONG_THREADS = (
+    "That is the likely reason, as the backend may have run their calls in another order than they were counted in: "
+    f"within {WITHIN:.0f} s no other difference was found between the calls of the processes."
+)
+LOST_AMONG_THREADS = f"{LOST[0].upper()}{LOST[1:]}"
 
 
 class LastWords:
@@ -40,7 +49,7 @@ class LastWords:
 
     Its own thread looks whether an abort has begun and sees to the end; another one tells the rest of the job. Neither
     is the watcher thread, nor does one do both: each of the others may wait for a store that does not answer, or for a
-    lock of the thread that aborts.
+    lock of the thread that aborts. Both are started before they are needed: none can be once the interpreter exits.
     """
 
     def __init__(self, job: Job, own: ThisProcess, checks: Checks, ending: Ending, background: Background) -> None:
@@ -52,16 +61,26 @@ class LastWords:
         self._hold = AbortHold()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"{OWN}end", daemon=True)
+        self._teller = threading.Thread(target=self._tell, name=f"{OWN}say", daemon=True)
+        self._due = threading.Event()  # there is something to do for the thread that talks to the store
+        self._shutting_down = False
         self._told_others = threading.Event()
         self._lost = threading.Event()
 
     def start(self) -> None:
         """Start to look for an abort."""
+        self._teller.start()
         self._thread.start()
+
+    def attend_shutdown(self) -> None:
+        """After a verdict, while JAX shuts down: end this process if another is aborted, as no barrier completes."""
+        self._shutting_down = True
+        self._due.set()
 
     def release(self) -> None:
         """Nothing can be said any more: an abort ends the process at once."""
         self._over.set()
+        self._due.set()
         self._hold.release()
 
     @property
@@ -76,10 +95,9 @@ class LastWords:
 
     def look(self) -> bool:
         """Say and do what is due if an abort has begun, and end the process then."""
-        number = self._hold.begun()
-        if number is None:
+        if not self.begun:
             return False
-        threading.Thread(target=self._say, args=(signal.Signals(number).name,), name=f"{OWN}say", daemon=True).start()
+        self._due.set()
         try:
             self._checks.guard.run(self._wait_for_verdict)
         finally:  # whatever breaks
@@ -91,15 +109,29 @@ class LastWords:
             if self.look():
                 return
 
-    def _say(self, name: str) -> None:
-        self._checks.guard.run(self._say_last_words, name)
+    def _tell(self) -> None:
+        self._due.wait()
+        while self._shutting_down and not (self._over.is_set() or self.begun):
+            self._due.clear()
+            self._checks.guard.run(self._look_at_others)
+            self._due.wait(pause(self._job))
+        number = self._hold.begun()
+        if number is not None:
+            self._checks.guard.run(self._say_last_words, signal.Signals(number).name)
+
+    def _look_at_others(self) -> None:
+        try:
+            if self._job.exchange.is_aborting():
+                end_if_died(self._job, self._ending)
+        except StoreLostError:
+            self._shutting_down = False  # the client is gone, or process 0: JAX's own end follows
 
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
         self._background.journal.drain()
-        if self._ending.verdict is None:
-            write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
-        if self._checks.active:
+        self._own.notice_threads()
+        write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
+        if self._checks.active or self._ending.verdict is not None:  # after a verdict, nothing is active any more
             self._tell_others(name)
 
     def _where(self) -> str:
@@ -131,6 +163,16 @@ class LastWords:
             time.sleep(0.05)
         if ending.verdict is not None:
             ending.tell()  # the main thread may be the one that should have raised
+            while not (self._told_others.is_set() or self._lost.is_set()) and time.monotonic() < began + STORE_WITHIN:
+                time.sleep(0.05)
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
         elif checks.active:
-            write_error(f"spmdlint: {LOST if self._lost.is_set() else AGREED}\n")
+            write_error(f"spmdlint: {self._why()}\n")
+
+    def _why(self) -> str:
+        """What there is to say without a verdict; that several threads make parallel calls comes first."""
+        if not self._own.racing:
+            return LOST if self._lost.is_set() else AGREED
+        threads = racing_threads({self._job.me: sorted(self._own.racing)})
+        found = LOST_AMONG_THREADS if self._lost.is_set() else AGREED_AMONG_THREADS
+        return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"

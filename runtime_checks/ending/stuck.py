@@ -1,7 +1,8 @@
 """After a divergence that was only reported: a job that can no longer go on ends.
 
 A process whose program has ended would stand in JAX's shutdown barrier for 300 s and then abort, because another waits
-for it in a parallel call that never completes. If no other process moves any more, all end with one status.
+for it in a parallel call that never completes. If no other process moves any more, all end with one status. The same
+barrier would wait for a process that its backend aborts, then or while the others already wait.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.others import Whereabouts
+from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND
 from spmdlint.runtime_checks.ending.closing import is_elastic
 from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.records import State, Where
@@ -17,25 +19,40 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.listener import wake_many
+from spmdlint.runtime_checks.transport.store import StoreLostError
 
 STANDS = 20.0  # seconds at one line, with one stack and one number of calls, of all processes that still run
 BETWEEN = 2.0
+SHORTEST = 0.25
 LONGEST = 300.0  # as long as JAX's shutdown barrier holds a process
 ASKED = 64  # processes
 
 
 def end_if_stuck(job: Job, ending: Ending, asked: Whereabouts, state: State) -> None:
     """Wait while the processes that still run move; ends all if they do not. ``state`` is how this process ended."""
+    try:
+        _wait_while_they_move(job, ending, asked, state)
+    except StoreLostError:
+        if job.me and not job.options.rehearsal and not is_elastic():
+            write_error(
+                "spmdlint: the key-value store in process 0 does not answer any more, so that JAX's shutdown barrier "
+                f"cannot complete: process {job.me} ends with status {job.options.exit_status}.\n"
+            )
+            ending.leave()
+
+
+def _wait_while_they_move(job: Job, ending: Ending, asked: Whereabouts, state: State) -> None:
     exchange, began = job.exchange, time.monotonic()
     exchange.put_state(state)
     stands: dict[int, Any] = {}
-    since = began
+    since, aborting = began, False
     while time.monotonic() - began < LONGEST:
         if exchange.is_ending():
             ending.leave()
-        running = [process for process in job.others if exchange.state(process) is None][:ASKED]
+        ended = exchange.states()
+        running = [process for process in job.others if process not in ended][:ASKED]
         if not running:
-            _end_if_died(job, ending)
+            end_if_died(job, ending)
             return
         now = {process: _place(asked.whereabouts(process)) for process in running}
         if None in now.values():
@@ -44,7 +61,22 @@ def end_if_stuck(job: Job, ending: Ending, asked: Whereabouts, state: State) -> 
             stands, since = now, time.monotonic()
         elif time.monotonic() - since > STANDS:
             _end(job, ending, running)
-        time.sleep(BETWEEN)
+        aborting = _rest(job, aborting)
+
+
+def _rest(job: Job, aborting: bool) -> bool:
+    """Rest until the next look, or until a process is aborted: process 0 takes the store along. Returns if one was."""
+    until = time.monotonic() + BETWEEN
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, pause(job)))
+        if not aborting and job.exchange.is_aborting():
+            return True
+    return aborting
+
+
+def pause(job: Job) -> float:
+    """Seconds between two looks whether a process is being aborted, each of which is one request to the store."""
+    return min(BETWEEN, max(SHORTEST, job.count / PROCESSES_A_SECOND))
 
 
 def _place(where: Where | None) -> tuple[Any, ...] | None:
@@ -53,7 +85,7 @@ def _place(where: Where | None) -> tuple[Any, ...] | None:
     return tuple(where.get("stack") or ()), tuple(sorted((where.get("counts") or {}).items()))
 
 
-def _end_if_died(job: Job, ending: Ending) -> None:
+def end_if_died(job: Job, ending: Ending) -> None:
     """All have ended; JAX's shutdown barrier would still wait for one that its backend has aborted."""
     states = job.exchange.states()
     died = [process for process, told in states.items() if told.get("state") == "died" and process != job.me]

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypedDict
 from spmdlint.runtime_checks.launch.blocks import blocks_of
 from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
+from spmdlint.runtime_checks.reporting.sentences import is_without_exit
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5
@@ -79,7 +80,8 @@ def _telling(report: Report) -> list[ProcessReport]:
     is on the lines it passed through; the others only wait.
     """
     processes = list(report.processes.values())
-    if report.kind not in (None, "missing") or not any(one.state in ("died", "raised") for one in processes):
+    ended = any(one.state in ("died", "raised") or is_without_exit(one.detail) for one in processes)
+    if report.kind not in (None, "missing") or not ended:
         return processes
     return [one for one in processes if one.state == "raised"]
 

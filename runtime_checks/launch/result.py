@@ -14,7 +14,14 @@ from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place, racing_threads, shortened
+from spmdlint.runtime_checks.reporting.sentences import (
+    call_words,
+    name_processes,
+    place,
+    racing_threads,
+    shortened,
+    unsaid,
+)
 
 ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
@@ -178,9 +185,9 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
     histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended and not ended[number].by_launcher else None
-        state = str(
-            (told or State()).get("state") or ("running" if status is None else "died" if status else "finished")
-        )
+        if not told and status is not None:
+            told = State(state="died", detail=unsaid(status))
+        state = str((told or State()).get("state") or "running")
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         programs[number] = read_programs(folder / f"{number}.ledger")
         omitted[number] = read_omitted(folder / f"{number}.ledger")

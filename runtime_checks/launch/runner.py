@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, get_args
 
-from spmdlint.runtime_checks.api import enable, left_by
+from spmdlint.runtime_checks.api import decide, enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     if words[0] == "--explain" and len(words) == 2:
         return explain(Path(words[1]))
     try:
-        choose(None, None)
+        decide()
     except ValueError as error:  # here, instead of a traceback from the middle of the program's imports
         sys.stderr.write(f"spmdlint: {error}\n")
         return REFUSED_STATUS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.runtime_checks.calls.frames import Site, main_stack
-from spmdlint.runtime_checks.calls.ledger import Entry, Ledger
+from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
@@ -37,6 +37,12 @@ class ThisProcess:
     def layers_off(self) -> list[str]:
         """The layers of interception that are off."""
         return sorted(name for name, state in self.layers.items() if state != "on")
+
+    def notice_threads(self) -> None:
+        """Remember the threads that make calls over one set of processes, if there are several."""
+        for group in self.ledger.groups():
+            if len(group.threads) > 1 and not self.racing:
+                self.racing.update(thread_names(group))
 
     def where(self) -> Where:
         """Where this process is now, for others to read."""

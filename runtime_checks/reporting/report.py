@@ -19,7 +19,14 @@ from spmdlint.runtime_checks.records import (
     converted,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.sentences import name_processes, place, told_apart
+from spmdlint.runtime_checks.reporting.sentences import (
+    is_abort,
+    is_without_exit,
+    name_processes,
+    place,
+    racing_threads,
+    told_apart,
+)
 
 SCHEMA_VERSION = 1
 MAX_TEXT = 1 << 20
@@ -27,6 +34,7 @@ MAX_ARGUMENTS = 12  # arguments of one process that the text shows
 MAX_MODULE_LINE = 160
 BEFORE_DIFFERENCE = 60
 
+THREADS_RULE = "SPMD307"
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "sequence": (
@@ -38,7 +46,7 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
         "SPMD303",
         "SPMD304",
         "SPMD306",
-        "SPMD307",
+        THREADS_RULE,
         "SPMD309",
     ),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
@@ -70,6 +78,9 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "no exit": "End every process by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
     "together with the other processes. os._exit() leaves that out.",
+    "left": "Find what ended it, such as os._exit(); its last output may tell. No process may end before the calls of "
+    "the others, and each has to end by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
+    "together with the other processes.",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
     "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
@@ -180,9 +191,23 @@ def diverged(
     )
 
 
+def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
+    """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
+
+    Calls of threads are numbered as they come, and the backend may run them in another order: then it gives one call
+    the data of another.
+    """
+    if threads and any(is_abort(one.detail) for one in report.processes.values()):
+        first = racing_threads(threads)
+        report.message = f"{first[0].lower()}{first[1:]} Then {report.message}"
+        report.explained_by = [THREADS_RULE, *report.explained_by]
+        report.advice = ADVICE_ON["threads"]
+    return report
+
+
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
     """Whether the cause is a signal, or an end as by ``os._exit``, of which no line of the program is known."""
-    states = {one.state for one in processes}
+    states = {"died" if is_without_exit(one.detail) else one.state for one in processes}
     return kind == "missing" and "died" in states and "raised" not in states
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TypeVar
@@ -52,10 +53,40 @@ LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
 
 
+WITHOUT_EXIT = "ended without Python's exit"
+"""The beginning of the detail of a process that ended by itself and did not say so."""
+
+
+def unsaid(status: int) -> str:
+    """The detail of a process that ended without a word, of which a launcher has seen the status."""
+    return f"killed by signal {-status}" if status < 0 else f"{WITHOUT_EXIT}, as by os._exit({status})"
+
+
+def is_without_exit(detail: object) -> bool:
+    """Whether a detail is that of a process which ended by itself, but not by Python's exit."""
+    return str(detail or "").startswith(WITHOUT_EXIT)
+
+
+def is_abort(detail: object) -> bool:
+    """Whether a detail is that of a process which was aborted, as backends do where data does not fit."""
+    return re.match(r"killed by (SIGABRT|signal 6)\b", str(detail or "")) is not None
+
+
+def how_it_ended(detail: object) -> str:
+    """The verb of a process that ended without a word, from its detail."""
+    return f"was {detail}" if str(detail).startswith("killed") else str(detail)
+
+
 def ended_word(state: State) -> str:
-    """How a process ended, in a word: "exited" if by ``sys.exit``."""
-    word = str(state.get("state"))
-    return "exited" if word == "finished" and str(state.get("detail") or "").startswith(LEFT) else word
+    """How a process ended, in a word: "exited" if by ``sys.exit`` or ``os._exit``."""
+    word, detail = str(state.get("state")), str(state.get("detail") or "")
+    left = (word == "finished" and detail.startswith(LEFT)) or is_without_exit(detail)
+    return "exited" if left else word
+
+
+def ended_field(state: State) -> str:
+    """What decides on the advice about a process that ended early."""
+    return "left" if is_without_exit(state.get("detail")) else str(state.get("state"))
 
 
 def place(record: Place, through: str | None = None) -> str:
@@ -113,8 +144,10 @@ def missing(short: Mapping[int, State], made: int, group: Iterable[int], others:
     if state == "raised":
         detail = shortened(detail)
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
+    elif is_without_exit(detail):
+        verb = f"{detail},"
     elif state == "died":
-        verb = f"was {detail}" if detail.startswith("killed") else "died"
+        verb = how_it_ended(detail) if detail.startswith("killed") else "died"
     elif detail.startswith(LEFT) and at:
         verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:

@@ -6,6 +6,7 @@ comes down, so that no process makes more than three reads.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 
@@ -43,6 +44,8 @@ class Exchange:
     def __init__(self, store: Store, me: int) -> None:
         self.store = store
         self._me = me
+        self._state_lock = threading.Lock()
+        self._died = False
         self._programs_sent: set[str] = set()
         self._values: deque[str] = deque()
         self._programs_read: dict[str, ProgramRecord] = {}
@@ -151,8 +154,12 @@ class Exchange:
         return {int(name): value for name, value in self.store.children("wait", WaitRecord).items() if name.isdigit()}
 
     def put_state(self, state: State) -> None:
-        """Publish how this process ended."""
-        self.store.put(f"state/{self._me}", state, replace=True)
+        """Publish how this process ended; that it died is the last that is said of it, whatever another thread says."""
+        with self._state_lock:
+            died = state.get("state") == "died"
+            self._died = self._died or died
+            if died or not self._died:
+                self.store.put(f"state/{self._me}", state, replace=True)
 
     def state(self, process: int) -> State | None:
         """How another process ended; None while it runs."""
@@ -231,6 +238,10 @@ class Exchange:
     def put_abort(self) -> bool:
         """Publish that a process is being aborted; returns whether it is the first one."""
         return self.store.put("abort/job", Nothing())
+
+    def is_aborting(self) -> bool:
+        """Whether a process has published that it is being aborted; how it ended was published before."""
+        return self.store.get("abort/job", Nothing) is not None
 
     def put_over(self) -> None:
         """Publish that all have ended, and agree."""

@@ -34,11 +34,29 @@ class _PipeEnd:
         close(self._number)
 
 
+class _Aside:
+    """Python's handler of the signal while there are no checks: whoever still asks must not end the process by it.
+
+    It runs once the main thread is back in Python; until then nothing happens.
+    """
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def __call__(self, *_: object) -> None:
+        write_error(f"spmdlint: {self._words}\n")
+
+
 class Demand:
-    """The signal and its pipe; without effect if the program has its own handler for the signal."""
+    """The signal and its pipe; without effect if the program has its own handler for the signal.
+
+    From the moment at which the checks are switched on, the signal does not end the process any more: what nobody reads
+    yet waits in the pipe, and when the checks are over, a sentence says so.
+    """
 
     def __init__(self, name: str) -> None:
         self._number: int | None = None
+        self._known: object = None  # Python's handler of the signal as it was found
         self._read = -1
         number = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
         if name == "off" or not hasattr(faulthandler, "register"):
@@ -46,7 +64,9 @@ class Demand:
         if number is None:
             write_error(f"spmdlint: there is no signal {name}: reports on demand are off.\n")
             return
-        if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is not signal.SIG_DFL:
+        self._known = signal.getsignal(number)
+        free = self._known is signal.SIG_DFL or isinstance(self._known, _Aside)
+        if threading.current_thread() is not threading.main_thread() or not free:
             return
         self._read, end = os.pipe()
         os.set_blocking(self._read, False)
@@ -66,12 +86,16 @@ class Demand:
         except BlockingIOError:
             return False
 
-    def stop(self) -> None:
-        """Restore the signal, unless the program has set a handler of its own since."""
-        if self._number is None:
+    def stop(self, words: str) -> None:
+        """Answer with these words from now on, unless the program has set a handler of its own since."""
+        number, self._number = self._number, None
+        if number is None:
             return
-        replaced = signal.getsignal(self._number) is not signal.SIG_DFL or c_handler(self._number) != self._handler
+        replaced = signal.getsignal(number) is not self._known or c_handler(number) != self._handler
         if self._registered() is not None and not replaced:
-            faulthandler.unregister(self._number)
+            if threading.current_thread() is not threading.main_thread():
+                return  # only the main thread can set a handler: the signal has no effect
+            faulthandler.unregister(number)
+            signal.signal(number, _Aside(words))
+            signal.siginterrupt(number, False)  # as faulthandler's: no system call of a library is cut short
         os.close(self._read)
-        self._number = None

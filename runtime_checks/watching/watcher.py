@@ -14,8 +14,8 @@ from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import diverged
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.report import blaming_threads, diverged
+from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -45,6 +45,7 @@ class Watcher:
         setup: Setup,
         background: Background | None,
         health: Health,
+        demand: Demand,
     ) -> None:
         self._job = job
         self._own = own
@@ -60,7 +61,7 @@ class Watcher:
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
-        self._demand = Demand(job.options.report_signal) if background is not None else None
+        self._demand = demand
         self._last_words = None
         if background is not None and job.folder is None:
             self._last_words = LastWords(job, own, checks, ending, background)
@@ -97,6 +98,11 @@ class Watcher:
         if self._last_words is not None:
             self._last_words.wait()
 
+    def keep_last_words(self) -> LastWords | None:
+        """Hand over what holds an abort: it stays when this thread ends."""
+        kept, self._last_words = self._last_words, None
+        return kept
+
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
         self._stop.set()
@@ -105,8 +111,6 @@ class Watcher:
             self._thread.join(STOPS_WITHIN)
         if self._last_words is not None:
             self._last_words.release()
-        if self._demand is not None:
-            self._demand.stop()
 
     def _run(self) -> None:
         while True:
@@ -149,6 +153,8 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(self._job.me, late(self._own.where()))
         self._health.look()
+        if self._demand.asked():
+            self._report()
         if checks.joining is not None and not checks.joins():
             return
         if self._background is not None:
@@ -167,6 +173,28 @@ class Watcher:
         elif folder is not None and not self._job.interrupted():
             self._look_for_deaths(folder)
 
+    def _report(self) -> None:
+        """Say on demand where all processes are, or what there is to say instead."""
+        checks, verdict, background = self._checks, self._ending.verdict, self._background
+        if verdict is not None:
+            write_error(f"spmdlint: {verdict.verdict} ({verdict.kind}): {verdict.message} {self._here()}\n")
+        elif not checks.active:
+            write_error(f"spmdlint: {checks.why_inactive.rstrip('.')}. {self._here()}\n")
+        elif checks.joining is not None:
+            write_error(f"spmdlint: not all processes have enabled the checks yet. {self._here()}\n")
+        elif background is None:
+            write_error(f"spmdlint: {self._here()} Background mode tells of all processes.\n")
+        else:
+            background.leader.report_on_demand()
+        if background is not None:
+            write_error(self._health.line())
+
+    def _here(self) -> str:
+        where = self._own.where()
+        begun = sum(where["counts"].values())
+        calls = f"{begun} parallel call{'' if begun == 1 else 's'} begun"
+        return f"Process {self._job.me} is at {where['place'] or 'an unknown line'}, {calls}."
+
     def _look_behind(self, background: Background) -> None:
         """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
         ending, now = self._ending, time.monotonic()
@@ -179,9 +207,6 @@ class Watcher:
             background.hasten()
         if ending.verdict is None:
             background.tick()
-        if self._demand is not None and self._demand.asked():
-            background.leader.report_on_demand()
-            write_error(self._health.line())
         if word:
             background.answer()
         interval = background.cadence.interval
@@ -247,9 +272,12 @@ class Watcher:
         if last is not None:
             processes[me] = own.report(last, "calling")
             processes[me].stack = mine["stack"]
-        words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
+        words = "; ".join(f"process {n} {how_it_ended(state.get('detail'))}" for n, state in sorted(dead.items()))
+        left = all(is_without_exit(state.get("detail")) for state in dead.values())
+        message = f"{words}." if left else f"{name_processes(dead)} died: {words}."
         index = last.index if last else None
-        report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
+        report = diverged("missing", message, index, processes, "left" if left else "died")
+        blaming_threads(report, {me: sorted(own.racing)} if own.racing else {})
         self._ending.declare(report)
         self._ending.leave()
 

@@ -17,7 +17,7 @@ import pytest
 
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
-from tests.runtime.jobs import ROOT, alone
+from tests.runtime.jobs import ROOT, alone, rehearse
 
 BEGIN = """
 import ctypes, faulthandler, threading
@@ -92,6 +92,52 @@ def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_
         assert "process 1 did not end by itself" in ends[0][1]
 
 
+# A verdict for which nothing has to wait; then process 1 is aborted by a thread of its own, as by a backend.
+AFTER_A_VERDICT = (
+    """
+import atexit, ctypes, threading
+go = threading.Event()
+def abort():
+    go.wait()
+    time.sleep(1)
+    ctypes.CDLL(None).abort()
+threading.Thread(target=abort, daemon=True).start()
+WHEN = "{when}"
+if int(sys.argv[1]) == 1 and WHEN == "in the shutdown":
+    # Before the checks are there, so these run after them and before JAX's own; process 0 stands in the barrier then.
+    atexit.register(time.sleep, 10)
+    atexit.register(go.set)
+"""
+    + BEGIN
+    + """
+w = step(w, x)
+w.block_until_ready()
+runtime_checks.assert_equal(me, "rank")
+while WHEN != "together" and runtime_checks.status().watching:
+    time.sleep(0.01)
+if me == 1 and WHEN != "in the shutdown":
+    go.set()
+    time.sleep({"running": 3, "together": 3, "ended": 0}[WHEN])
+if me == 0 and WHEN == "ended":
+    time.sleep(3)  # process 1 has ended before this one, and waits for it
+print("through", flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize("when", ["together", "running", "ended", "in the shutdown"])
+def test_an_abort_after_the_verdict_is_told_too_and_nobody_waits_in_the_shutdown_barrier(
+    when: str, tmp_path: Path
+) -> None:
+    """However late it comes: JAX's barrier would hold process 0 for 100 s, and abort it."""
+    source = AFTER_A_VERDICT.replace("{when}", when)
+    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
+    assert [status for status, _ in ends] == [3, -6], ends
+    assert "process 1 is being ended by SIGABRT after call" in ends[1][1], ends
+    assert "through" in ends[0][1], ends
+    assert "process 1 did not end by itself" in ends[0][1], ends
+
+
 AGREEING = (
     BEGIN
     + """
@@ -119,6 +165,52 @@ def test_an_abort_among_processes_that_agree_is_not_called_a_divergence(tmp_path
     assert re.search(r"after call \d+ of processes 0-1, step at alone.py:\d+", told[0])
     assert "no difference was found" in ends[1][1]
     assert "Fatal Python error: Aborted" in ends[1][1], "Python's own report of the crash is still there"
+
+
+# Two threads, whose calls come in one order here; a backend may run them in another, and then aborts.
+IN_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(1, thread_name_prefix="evaluator")
+for i in range(3):
+    w = step(w, x)
+    w.block_until_ready()
+    pool.submit(lambda: evaluate(x).block_until_ready()).result()
+time.sleep(2)
+if me == 1:
+    threading.Thread(target=ctypes.CDLL(None).abort).start()
+    time.sleep(60)
+step(w, x).block_until_ready()
+"""
+THREADS = "everal threads make parallel calls, whose order is therefore not determined: in process"
+ADVICE = "Make all parallel calls of a process in one thread"
+
+
+def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
+    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path)})
+    assert [status for status, _ in ends] == [3, -6], ends
+    (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
+    assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")
+    assert ADVICE in told
+    assert "SPMD307" in told
+    assert "network" not in ends[1][1]
+    (verdict,) = [line for line in ends[0][1].splitlines() if line.startswith("spmdlint: diverged (missing)")]
+    assert verdict.startswith(
+        f"spmdlint: diverged (missing): s{THREADS}es 0-1, MainThread, evaluator_0. Then process 1"
+    )
+    assert "killed by SIGABRT" in verdict
+    assert f"What to do: {ADVICE}" in ends[0][1]
+    assert "Rules that may explain it: SPMD307" in ends[0][1]
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_abort_among_threads_names_these_in_a_rehearsal(mode: str, tmp_path: Path) -> None:
+    program = "import ctypes, threading\n" + BEGIN.partition("me = ")[1] + BEGIN.partition("me = ")[2] + IN_THREADS
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert run.report["message"].startswith(f"s{THREADS}"), run.output
+    assert "process 1 was killed by signal 6" in run.report["message"]
+    assert run.report["advice"].startswith(ADVICE)
+    assert run.report["explained_by"][0] == "SPMD307"
 
 
 # Process 0 goes once process 1 has made its call.
@@ -265,11 +357,10 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
 
         aborting = threading.Thread(target=abort, daemon=True)
         aborting.start()
-        watcher = threading.Thread(target=words.look, daemon=True)
-        watcher.start()
+        words.start()
         assert ended.wait(30)
         left.set()
         aborting.join(30)
-        watcher.join(30)
+        words.release()
     finally:
         job.stop()

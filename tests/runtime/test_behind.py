@@ -253,7 +253,7 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
-    watcher = session.watcher()
+    watcher = session.watcher(Demand("off"))
     session.guard.run(watcher._bear, StoreLostError("no answer"))
     assert session.checks.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
@@ -326,7 +326,8 @@ def test_a_signal_asks_for_a_report() -> None:
         assert asked
         assert not demand.asked()
     finally:
-        demand.stop()
+        demand.stop("over")
+        signal.signal(signal.SIGUSR2, signal.SIG_DFL)
     assert not Demand("off").asked()
 
 

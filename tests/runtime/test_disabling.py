@@ -105,6 +105,7 @@ def test_enabled_again_it_sees_what_ran_before(mode: str, tmp_path: Path) -> Non
                 process_allgather(np.array([1]))
                 total(everywhere([1, 1])).block_until_ready()
         steps()
+        os.environ.pop("SPMDLINT_RUNTIME_CHECKS")  # of --mode off, which overrules the program
         for _ in range(2):
             runtime_checks.enable("{mode}")
             steps()

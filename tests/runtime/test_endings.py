@@ -52,8 +52,8 @@ elif me == 2:
     ("end", "how", "state", "processes"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9 after", "died", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(), after", "exited", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(), after", "exited", 3),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 3),
     ],
 )
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
@@ -67,6 +67,31 @@ def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
     assert run.seconds < PROMPT
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+@pytest.mark.parametrize("status", [0, 7])
+def test_an_exit_without_python_in_the_middle_is_told_as_such(status: int, mode: str, tmp_path: Path) -> None:
+    """No matter whether the status says that all is well."""
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + f"""
+for i in range(9):
+    if i == 5 and me == 1:
+        os._exit({status})
+    w = step(w, everywhere([i, i]))  # step
+    w.block_until_ready()
+""",
+        options=("--mode", mode),
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    how = f"ended without Python's exit, as by os._exit({status})"
+    assert run.report["message"].startswith(f"process 1 {how}, after 5 parallel calls of processes 0-1, and process 0 ")
+    assert run.report["message"].endswith(f"call 6, <lambda> at program.py:{run.marked('step')}.")
+    assert (run.report["processes"]["1"]["state"], run.report["processes"]["1"]["detail"]) == ("exited", how)
+    assert run.report["explained_by"] == [], "no line is known that did it"
+    assert "os._exit()" in run.report["advice"]
 
 
 def test_what_the_launcher_kills_is_not_told_as_killed(tmp_path: Path) -> None:

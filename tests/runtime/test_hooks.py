@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.watching.demand import Demand
 got = []
 demand = Demand("USR2")
 {between}
-demand.stop()
+demand.stop("the checks are over")
 os.kill(os.getpid(), signal.SIGUSR2)
 for _ in range(20):
     time.sleep(0.01)
@@ -28,7 +28,7 @@ print("alive", got)
 @pytest.mark.parametrize(
     ("between", "status", "output"),
     [
-        ("", -12, ""),
+        ("", 0, "alive []\n"),
         ("signal.signal(signal.SIGUSR2, lambda *_: got.append(1))", 0, "alive [1]\n"),
         ("signal.signal(signal.SIGUSR2, signal.SIG_IGN)", 0, "alive []\n"),
         ("signal.signal(signal.SIGUSR2, signal.SIG_DFL)", -12, ""),
@@ -39,6 +39,7 @@ def test_a_handler_that_the_program_sets_later_stays(between: str, status: int, 
     words = [sys.executable, "-c", DEMAND.format(between=between)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout) == (status, output), done.stderr
+    assert ("spmdlint: the checks are over" in done.stderr) == (between == ""), done.stderr
 
 
 ON_TOP = """

@@ -45,6 +45,7 @@ def test_arrays_made_before_the_checks_are_on_agree_with_anything(tmp_path: Path
         from spmdlint import runtime_checks
         total, grow = jax.jit(lambda v: jnp.sum(v)), jax.jit(lambda v: v + jnp.mean(v))
         old = grow(everywhere([1 + me]))
+        os.environ.pop("SPMDLINT_RUNTIME_CHECKS")  # of --mode off, which overrules the program
         runtime_checks.enable(mode="lockstep", on_divergence="exit")
         new = grow(old)
         for one in (old, new, old):

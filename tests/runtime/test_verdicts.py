@@ -176,6 +176,7 @@ def two_through_a_helper():
     else:
         log(2)  # log of process 1
 
+os.environ.pop("SPMDLINT_RUNTIME_CHECKS")  # of --mode off, which overrules the program
 for case in (
     dtype, program, setup, seed, seed_for_jax, state, weights, structure, barrier, pmap, pmap_of_a_partial,
     callable_object, keys, keys_of_a_container, options, placed, two_sources, gathered, two_assertions,
@@ -311,6 +312,7 @@ def local_axis():
     reduced = jax.shard_map(lambda x: jax.lax.psum(x, axis), mesh=mesh, in_specs=whole, out_specs=whole)
     return jitted(reduced)(held(NamedSharding(mesh, whole)))  # local_axis
 
+os.environ.pop("SPMDLINT_RUNTIME_CHECKS")  # of --mode off, which overrules the program
 for case in (axes_of_the_mesh, in_shardings, local_axis):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
