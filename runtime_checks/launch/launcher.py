@@ -27,6 +27,7 @@ from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
+from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.recording.retention import only_run_in
 from spmdlint.runtime_checks.records import State
@@ -43,6 +44,7 @@ ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 STATES_WITHIN_INTERRUPT = 1.0
+SHOWN_OF_LOG = 2000  # characters
 
 
 class LaunchError(Exception):
@@ -171,7 +173,7 @@ class _Launcher:
     def _start_guard(self) -> None:
         """Whatever ends this launcher, what it has started ends with it (Linux)."""
         if sys.platform.startswith("linux"):
-            words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.guard", str(self._folder.folder)]
+            words = [*command_of("spmdlint.runtime_checks.launch.guard"), str(self._folder.folder)]
             self._guard = subprocess.Popen(  # noqa: S603
                 words,
                 stdin=subprocess.PIPE,
@@ -196,7 +198,7 @@ class _Launcher:
             self._guard.wait()
 
     def _start_service(self, address: str) -> None:
-        words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
+        words = [*command_of("spmdlint.runtime_checks.launch.service"), address, str(self._plan.processes)]
         environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
         with (self._folder.folder / "service.log").open("wb") as log:
             self._service = subprocess.Popen(  # noqa: S603
@@ -229,7 +231,7 @@ class _Launcher:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "spmdlint.runtime_checks", *plan.command],
+            [*command_of("spmdlint.runtime_checks.launch.runner"), *plan.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -251,8 +253,8 @@ class _Launcher:
                 self._folder.put_gone(number, process.returncode)
         service = self._service
         if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
-            log = (self._folder.folder / "service.log").read_text(errors="replace")[-2000:]
-            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{log}")
+            log = (self._folder.folder / "service.log").read_text(errors="replace")
+            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{_end_of(log)}")
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
@@ -349,6 +351,14 @@ def _installed_jax() -> str | None:
         return metadata.version("jax")
     except metadata.PackageNotFoundError:
         return None
+
+
+def _end_of(log: str) -> str:
+    """The last lines of a log, whole ones."""
+    if len(log) <= SHOWN_OF_LOG:
+        return log
+    lines = log[-SHOWN_OF_LOG:].splitlines(keepends=True)
+    return "".join(["...\n", *lines[1:]])
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

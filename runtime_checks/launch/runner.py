@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if words[0] == "-m":
             sys.argv = words[1:]
-            sys.path.insert(0, str(Path.cwd()))
+            _put_first(Path.cwd())
             _run_module(words[1])
         else:
             run_script(words)
@@ -110,12 +110,18 @@ def run_script(words: list[str]) -> None:
     """Run a script as ``__main__``; unlike with runpy, its globals outlive it, for exit handlers and threads."""
     path = Path(words[0]).absolute()
     sys.argv = words
-    sys.path.insert(0, str(path.resolve().parent))
+    _put_first(path.resolve().parent)
     main_module = types.ModuleType("__main__")
     main_module.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None)
     sys.modules["__main__"] = main_module
     code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     exec(code, main_module.__dict__)  # noqa: S102 - running the user's script is what this is for
+
+
+def _put_first(folder: Path) -> None:
+    """Let the program import from a folder, as Python does unless ``PYTHONSAFEPATH`` is set."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, str(folder))
 
 
 def when_imported(name: str, then: Any) -> None:
