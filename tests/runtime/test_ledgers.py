@@ -446,3 +446,36 @@ def test_a_recording_of_lockstep_tells_what_the_run_told(tmp_path, capsys):
     status, data = diff(tmp_path / "calls", capsys)
     assert status == 3
     assert data["report"]["message"] == run.report["message"].replace("waits in", "waited in")
+
+
+def test_the_argument_that_differs_is_marked_and_no_other(tmp_path, capsys):
+    """The first call of a program is recorded with its arguments, which at a later call are outputs of another one."""
+    run = rehearse(
+        tmp_path,
+        """
+        from functools import partial
+        replicated = NamedSharding(mesh, P())
+        params = {name: jax.device_put(np.ones(8, np.float32), replicated) for name in "bw"}
+        @jax.jit
+        def step(params, x):
+            return jax.tree.map(lambda each: each + x.mean(), params)
+        @partial(jax.jit, static_argnames=("a", "k"))
+        def scaled(params, x, a, k):
+            return (params["w"] * x.mean()).sum() * k
+        for n in range(6):
+            params = step(params, everywhere([n]))
+            scaled(params, everywhere([n]), a=7, k=2 if n == 4 and me == 1 else 1).block_until_ready()
+        """,
+        options=("--ledger", str(tmp_path / "ledger")),
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "arguments")), run.output
+    status, out, _ = told(capsys, "diff", str(tmp_path / "ledger"))
+    assert status == 3
+    for text in (run.output, out):
+        assert "differs in the static argument k: process 0: 1; process 1: 2." in text
+        marked = [line for line in text.splitlines() if line.startswith("  > ")]
+        assert marked[:2] == ["  > static k = 1", "  > static k = 2"]
+        assert len(marked) == 3, "beside these, the call in the table of the last calls"
+        assert text.index("  > static k = 1") < text.index("    static a = 7")
+    assert "from output" in run.output, "lockstep knows it"
+    assert "from output" not in out, out
