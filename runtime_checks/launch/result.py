@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.reporting.sentences import call_words, name_process
 
 ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
+CHOSEN = "use assert_equal on the name or number by which one is chosen, or take them in sorted order"
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
 
@@ -160,14 +161,17 @@ def _unseen(states: States) -> str:
 def _uncompared(mode: str, states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
     if mode == "background":
-        return " Not compared: which of several arrays of one shape was passed (use lockstep, or assert_equal)."
+        return (
+            " Not compared: which of several arrays of one shape was passed. Lockstep compares it for what parallel "
+            f"calls have made; for arrays that the program itself made or loaded, {CHOSEN}."
+        )
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
     return (
-        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} (use "
-        "assert_equal, or make them in a jitted function)."
+        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} "
+        f"({CHOSEN})."
     )
 
 

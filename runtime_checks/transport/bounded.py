@@ -54,8 +54,12 @@ class _Task(Generic[T]):
     def result(self, within: float) -> T:
         if not self._done.wait(within):
             raise BlockedError(f"no answer within {within:.0f} s")
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # a cycle through its frames would keep the arguments of the program's call alive
         return self._result
 
 
