@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any, get_args
 
 from spmdlint.runtime_checks.api import enable, left_by
-from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
+from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
+from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -94,8 +95,10 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
 
     This is for the time before the program imports jax: from then on, the checks do it.
     """
-    shown = without_runner(trace)
-    sys.__excepthook__(kind, error.with_traceback(shown), shown)
+    error.__traceback__ = without_runner(trace)
+    hide_frames(error)
+    shown = error.__traceback__
+    sys.__excepthook__(kind, error, shown)
     folder, process = choose(None, None).run_folder, launched_process()
     if sys.excepthook is _uncaught and folder is not None and process is not None:
         site, words = raising_site(shown), str(error)

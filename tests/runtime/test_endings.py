@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,11 @@ w.block_until_ready()  # waits
     assert f"process 1 was in load at program.py:{loads}, 1 call begun" in said
     # In the call itself, or where its result is needed.
     assert any(f"at program.py:{line}, 2 calls begun" in said for line in (waits - 1, waits)), said
+    assert "terminate called" not in run.output, "a thread of ours was in a request when Python ended"
+    assert "exception not rethrown" not in run.output
+    assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
+    assert "runtime_checks" not in run.output, "frames of ours"
+    assert "threading.py" not in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
@@ -338,6 +344,33 @@ w = step(w, everywhere([1, 1]))
     assert run.status == 3, run.output
     assert "NotImplementedError: no kernel for this size" in run.output
     assert "runtime_checks" not in run.output
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_traceback_of_an_exception_that_is_caught_shows_the_way_to_the_call(tmp_path: Path, whole: bool) -> None:
+    """The frames of the checks are there only for who asks JAX for whole tracebacks."""
+    program = """
+    import traceback
+    from spmdlint import runtime_checks
+    runtime_checks.enable(mode="lockstep")
+    step = jax.jit(jnp.sum)
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+    def save(x):
+        return jax.jit(jnp.mean)(x)  # saves
+    try:
+        step(x) if jax.process_index() else save(x)
+    except runtime_checks.DivergenceError:
+        print("BEGIN", traceback.format_exc().partition("DivergenceError")[0], "END")
+    """
+    begin = 'jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))\n'
+    environment = {"JAX_TRACEBACK_FILTERING": "off"} if whole else {}
+    (status, output), _ = alone(tmp_path, begin + textwrap.dedent(program), environment=environment)
+    assert status == 3, output
+    shown = output.partition("BEGIN")[2].partition("spmdlint.runtime_checks.errors. END")[0]
+    assert "in save\n    return jax.jit(jnp.mean)(x)  # saves\n" in shown, output
+    assert ("runtime_checks/agreement/lockstep.py" in shown) == whole
+    assert ("runtime_checks" in shown) == whole
 
 
 def test_the_way_to_the_call_in_which_a_process_waits_is_told(tmp_path: Path) -> None:
