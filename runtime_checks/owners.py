@@ -91,9 +91,11 @@ def _is_ours(part: TracebackType) -> bool:
 
 
 def _joined(parts: list[TracebackType]) -> TracebackType | None:
+    if not parts:
+        return None
     for one, other in zip(parts, [*parts[1:], None], strict=True):
         one.tb_next = other
-    return parts[0] if parts else None
+    return parts[0]
 
 
 def _shows_all() -> bool:

@@ -6,6 +6,7 @@ import linecache
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -141,9 +142,16 @@ def stack_lines(frame: FrameType | None) -> list[str]:
     Those of the test runner are left out too, unless there are no others.
     """
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
-    shown = [entry for entry in reversed(summary) if owner_of(entry.filename) != "inside"]
+    shown = [entry for entry in _before_our_wait(summary[::-1]) if owner_of(entry.filename) != "inside"]
     shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
     return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
+
+
+def _before_our_wait(stack: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    """A stack, outermost first, without what this package calls if the program has called it: `threading.py`."""
+    ours = next((number for number in range(len(stack) - 1, -1, -1) if is_here(stack[number].filename)), 0)
+    outside, within = ({owner_of(entry.filename) for entry in part} for part in (stack[:ours], stack[ours:]))
+    return stack[:ours] if "user" in outside and "user" not in within else stack
 
 
 def _is_runner(filename: str) -> bool:

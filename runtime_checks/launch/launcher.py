@@ -29,7 +29,7 @@ from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
-from spmdlint.runtime_checks.recording.retention import only_run_in
+from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -305,7 +305,8 @@ class _Launcher:
     def _time_out(self) -> None:
         self._timed_out = True
         self._folder.mark("where")
-        limit = time.monotonic() + STATES_WITHIN
+        # With the checks off, nobody answers.
+        limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
         while time.monotonic() < limit:
             self._output.pass_on(TICK)
             self._collect()
@@ -393,16 +394,25 @@ def _own(folder: Path) -> Iterator[None]:
         yield
 
 
-def check_writable(path: Path) -> None:
-    """Raise :class:`LaunchError` if a file cannot be written, before a long run; leaves no file."""
+@contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+
+    Raises :class:`LaunchError` before a long run if that cannot be.
+    """
     existed = path.exists()
     try:
-        with path.open("ab"):
-            pass
+        file = path.open("ab")
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    if not existed:
-        path.unlink()
+    with file:
+        if path.is_file() and not only_writer(file.fileno()):
+            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
+        try:
+            yield
+        finally:
+            if not existed and path.is_file() and not path.stat().st_size:
+                path.unlink()
 
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
@@ -421,7 +431,10 @@ def check_command(command: Sequence[str]) -> tuple[str, ...]:
     """A command that can be run, or :class:`LaunchError` with what to type instead."""
     if not command:
         raise LaunchError("There is no script to run: spmdlint run -n 2 train.py")
-    if command[0] != "-m":
+    if command[0] == "-m":
+        if len(command) == 1:
+            raise LaunchError("-m needs the name of a module: spmdlint run -n 2 -m train")
+    else:
         path = Path(command[0])
         if path.is_dir():
             raise LaunchError(f"{path} is a folder: `spmdlint check {path}` lints it; `spmdlint run` takes a script.")

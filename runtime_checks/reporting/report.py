@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
@@ -247,9 +248,13 @@ def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
     for process in processes.values():
         for argument in process.arguments or []:
             told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
-    if _call_others(process for process in processes.values() if process.arguments):
+    calling = [process for process in processes.values() if process.arguments]
+    if _call_others(calling):
         return set()
-    return {path for path, words in told.items() if len(words) > 1}
+    having = Counter(
+        path for process in calling for path in {str(argument.get("path")) for argument in process.arguments or []}
+    )
+    return {path for path, words in told.items() if len(words) > 1 or having[path] < len(calling)}
 
 
 def uneven_static(processes: Mapping[str, ProcessReport]) -> set[str]:

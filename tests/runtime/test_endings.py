@@ -232,6 +232,42 @@ w = step(w, everywhere([1, 1]))  # waits
     assert {number: side["state"] for number, side in run.report["processes"].items()} == {"0": "waiting", "1": "late"}
     assert f"process 1 is behind (after 0 calls, in <module> at program.py:{run.marked('sleeps')})" in run.output
     assert f"process 0 waits in call 1, <lambda> at program.py:{run.marked('waits')}." in run.output
+    way = [f"{tmp_path / 'program.py'}:{run.marked('waits')} in <module>"]
+    assert run.report["processes"]["0"]["stack"] == way, "without how the checks wait"
+
+
+def test_a_time_out_names_the_line_of_the_call_and_where_its_result_is_awaited(tmp_path: Path) -> None:
+    """In background mode, a call returns before it is done."""
+    for limit in ("8", "60"):  # a busy machine may need more time to come that far
+        run = rehearse(
+            tmp_path,
+            STEPS
+            + """
+w = step(w, everywhere([1, 1]))
+w.block_until_ready()
+if me == 1:
+    time.sleep(100)  # sleeps
+w = step(w, everywhere([1, 1]))  # calls
+w.block_until_ready()  # waits
+""",
+            options=("--mode", "background", "--timeout", limit),
+        )
+        calls, waits = run.marked("calls"), run.marked("waits")
+        told = f"process 0 waits in call 2, <lambda> at program.py:{calls} (now at program.py:{waits})."
+        if told in run.output:
+            break
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    assert told in run.output
+    first = run.report["processes"]["0"]
+    assert (first["state"], first["line"], first["detail"]) == ("waiting", calls, f"now at program.py:{waits}")
+
+
+def test_a_time_out_without_checks_does_not_read_like_a_hang(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, "time.sleep(100)\n", options=("--mode", "off", "--timeout", "6"))
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    told = "out of time: processes 0-1 still ran; with --mode off, nothing records where they are."
+    assert run.report["message"] == told
+    assert "did not answer" not in run.output
 
 
 def test_a_script_that_fails_alike_everywhere_keeps_its_status(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.retention import only_run_in
+from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from tests.runtime.jobs import rehearse
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -207,6 +208,20 @@ def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> Non
     assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
 
 
+@pytest.mark.parametrize("option", ["--report", "--html", "--sarif"])
+def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    path = tmp_path / "one.json"
+    with path.open("wb") as file:
+        assert only_writer(file.fileno())
+        second = launched(tmp_path, "-n", "1", option, "one.json", "alone.py")
+    assert second.returncode == 2
+    assert f"spmdlint: Another run that has not ended writes to {path}. Name a different file.\n" in second.stderr
+    assert "started" not in second.stdout
+    assert launched(tmp_path, "-n", "1", option, "one.json", "alone.py").returncode == 0
+    assert path.stat().st_size > 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -217,12 +232,13 @@ def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> Non
         (("--timeout", "0"), "'0' is not a number of seconds above 0"),
         (("--timeout", "soon"), "'soon' is not a number of seconds above 0"),
         (("--devices-per-process", "0"), "'0' is not an integer of at least 1"),
+        (("--", "-m"), "spmdlint: -m needs the name of a module: spmdlint run -n 2 -m train\n"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     (tmp_path / "alone.py").write_text("print('started')\n")
     (tmp_path / "file.txt").touch()
-    done = launched(tmp_path, "-n", "2", *words, "alone.py")
+    done = launched(tmp_path, "-n", "2", *words, *([] if words[-1] == "-m" else ["alone.py"]))
     assert done.returncode == 2
     assert told in done.stderr
     assert "started" not in done.stdout
@@ -286,6 +302,30 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
+
+
+@pytest.mark.parametrize("variable", ["LATE_AFTER", "JOIN_WITHIN", "TREE_ABOVE", "LOCKSTEP_UP_TO", "EXIT_STATUS"])
+@pytest.mark.parametrize("value", ["soon", "-1", "nan", "1e999"])
+def test_a_number_that_is_none_is_said_without_a_traceback(tmp_path: Path, variable: str, value: str) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", "alone.py"],
+        cwd=tmp_path,
+        env={**os.environ, f"SPMDLINT_{variable}": value},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"spmdlint: SPMDLINT_{variable} is '{value}': give a number"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("given", ["x", "5", float("nan"), 0, -1, [3]])
+def test_a_bound_that_is_no_number_is_told_as_other_arguments_are(given: object) -> None:
+    with pytest.raises(ValueError, match=r"join_within is .*: give a number of seconds above 0"):
+        runtime_checks.enable(join_within=given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
