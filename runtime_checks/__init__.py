@@ -6,14 +6,37 @@
     jax.distributed.initialize()
     runtime_checks.enable(mode="lockstep")
 
-Importing this does not import jax.
+Importing this does not import jax. It imports nothing at all before a name is asked for: ``python -m
+spmdlint.runtime_checks`` imports it while the current folder is still on ``sys.path``.
 """
 
-from spmdlint.runtime_checks.api import Status as Status
-from spmdlint.runtime_checks.api import assert_equal as assert_equal
-from spmdlint.runtime_checks.api import disable as disable
-from spmdlint.runtime_checks.api import enable as enable
-from spmdlint.runtime_checks.api import status as status
-from spmdlint.runtime_checks.api import track as track
-from spmdlint.runtime_checks.errors import ChecksFailedError as ChecksFailedError
-from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.api import Status as Status
+    from spmdlint.runtime_checks.api import assert_equal as assert_equal
+    from spmdlint.runtime_checks.api import disable as disable
+    from spmdlint.runtime_checks.api import enable as enable
+    from spmdlint.runtime_checks.api import status as status
+    from spmdlint.runtime_checks.api import track as track
+    from spmdlint.runtime_checks.errors import ChecksFailedError as ChecksFailedError
+    from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError
+
+_API = ("Status", "assert_equal", "disable", "enable", "status", "track")
+_ERRORS = ("ChecksFailedError", "DivergenceError")
+
+
+def __getattr__(name: str) -> object:
+    if name in _API:
+        from spmdlint.runtime_checks import api
+
+        return getattr(api, name)
+    if name in _ERRORS:
+        from spmdlint.runtime_checks import errors
+
+        return getattr(errors, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API, *_ERRORS})

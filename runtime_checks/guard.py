@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
+from spmdlint.runtime_checks.owners import hide_inner_frames
 from spmdlint.runtime_checks.reporting.printing import write_error
 
 P = ParamSpec("P")
@@ -27,11 +28,14 @@ class Guard:
         """The result of a step, or None if it failed."""
         try:
             return step(*args, **named)
-        except ON_PURPOSE:
+        except ChecksFailedError:
             raise
-        except Exception as error:
-            self.failed(error)
-            return None
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, DivergenceError):
+                self.failed(error)
+                return None
+            hide_inner_frames(error)
+            raise error  # up to Python 3.10, a bare raise brings the frames back
 
     def failed(self, error: Exception) -> None:
         """Act on a failure, where even that may fail."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
-from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site, without_runner
+from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.ending.stuck import end_if_stuck
@@ -27,6 +27,7 @@ from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.options import Options, launched_process
+from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
@@ -263,8 +264,10 @@ class Hook:
             self.guard.run(self.session.ending.tell, uncaught=True)
             return
         if self._previous_hook is not None:
-            shown = self.guard.run(without_runner, trace) or trace
-            self._previous_hook(kind, error.with_traceback(shown), shown)
+            error.__traceback__ = self.guard.run(without_runner, trace) or trace
+            if not isinstance(error, ChecksFailedError):
+                self.guard.run(hide_frames, error)
+            self._previous_hook(kind, error, error.__traceback__)
 
     def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -79,10 +80,13 @@ def choose(
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
+    said: object = join_within
+    join_name = "join_within"
     if join_within is None:
+        said, join_name = given.get(JOIN_VARIABLE), JOIN_VARIABLE
         join_within = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
-    if not 0 < join_within < float("inf"):
-        raise ValueError(f"join_within is {join_within}: give a number of seconds above 0.")
+    if not _is_above_0(join_within):
+        raise ValueError(f"{join_name} is {said!r}: give a number of seconds above 0.")
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]
@@ -129,11 +133,18 @@ def _status(given: Mapping[str, str]) -> int:
     return int(number)
 
 
+def _is_above_0(given: object) -> bool:
+    return isinstance(given, Real) and 0 < float(given) < float("inf")
+
+
 def _number(given: Mapping[str, str], name: str, default: float) -> float:
     text = given.get(name)
     if not text:
         return default
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise ValueError(f"{name} is {text!r}: give a number, or unset it.") from None
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"{name} is {text!r}: give a number of at least 0, or unset it.")
+    return number

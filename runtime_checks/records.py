@@ -169,8 +169,9 @@ class WaitRecord(Place, total=False):
 
 
 class Where(Place, total=False):
-    """Where a process is now."""
+    """Where a process is now; ``call`` is its last call, which it may have left behind or still be in."""
 
+    call: Place | None
     number: Count
     counts: dict[str, Count]
     stack: list[str]
@@ -181,9 +182,11 @@ class Where(Place, total=False):
 class State(Place, total=False):
     """How a process ended, or where it is when the time-out of a rehearsal expires.
 
-    ``switched_off`` is whether the program has ended the checks itself, and may go on.
+    ``switched_off`` is whether the program has ended the checks itself, and may go on; ``call`` is the last call of a
+    process that runs.
     """
 
+    call: Place | None
     state: str
     detail: str | None
     counts: dict[str, Count]

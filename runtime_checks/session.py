@@ -104,7 +104,7 @@ class Session:
             own.unplaced.look(call)
             own.ledger.last = entry
             if own.recorded is not None:
-                own.recorded.explain(program, lambda: call.record(own.provenance))
+                own.recorded.explain(program, call.record)
                 own.recorded.note(own.recorded.event_of(program, call.site))
                 own.recorded.drain()
             if self.checks.active:

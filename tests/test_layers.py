@@ -38,6 +38,7 @@ RUNTIME = (
     "reporting",
     "records",
     "options",
+    "owners",
     "supported",
 )
 

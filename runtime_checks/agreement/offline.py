@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in, recorded_in
 from spmdlint.runtime_checks.recording.reading import read, read_end, read_lockstep, read_omitted, read_programs
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
@@ -29,6 +30,7 @@ class Recorded:
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
     ``ends`` is how the programs ended, if that is recorded; ``lockstep`` are the processes recorded in that mode.
+    ``damaged`` is what is wrong with the files of a process, whether something can be read or not.
     """
 
     rows: Mapping[int, list[Row]]
@@ -37,6 +39,13 @@ class Recorded:
     others: Sequence[int] = ()
     ends: Mapping[int, State] = field(default_factory=dict)
     lockstep: Collection[int] = ()
+    damaged: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    def nothing_in(self, folder: Path) -> str:
+        """The sentence if there is no call in any recording."""
+        if not self.damaged:
+            return f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER."
+        return " ".join([f"There are no calls that can be read in {folder}.", *damage_sentences(self.damaged)])
 
     def histories(self) -> dict[int, History]:
         """The histories for the verdict; one without an end may have been killed before its next call."""
@@ -83,16 +92,25 @@ class Comparison:
 
 def load(folder: Path) -> Recorded:
     """The recordings of one job in a folder: the one with the most processes; empty if none can be read."""
-    files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
-    jobs = {process: job_of(path.with_suffix(".events")) for process, path in sorted(files.items())}
-    wanted = Counter(jobs.values()).most_common(1)[0][0] if jobs else UNNAMED
-    rows = {process: found for process in sorted(files) if jobs[process] == wanted and (found := read(files[process]))}
+    files = {process: folder / f"{process}.ledger" for process in recorded_in(folder)}
+    damaged = damaged_in(folder)
+    jobs = {process: job_of(path.with_suffix(".events")) for process, path in files.items()}
+    unknown = {process for process in damaged if jobs[process] == UNNAMED}
+    known = Counter(job for process, job in jobs.items() if process not in unknown)
+    wanted = known.most_common(1)[0][0] if known else UNNAMED
+    rows = {
+        process: found
+        for process, path in files.items()
+        if jobs[process] == wanted and process not in unknown and (found := read(path))
+    }
     omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
-    others = [process for process, job in jobs.items() if job != wanted]
-    ends = {process: end for process in rows if (end := read_end(files[process]))}
+    others = [process for process, job in jobs.items() if job != wanted and process not in unknown]
+    damaged = {process: faults for process, faults in damaged.items() if process not in others}
+    # Where lines are lost, calls may be: such a process has not ended with fewer calls than others.
+    ends = {process: end for process in rows if process not in damaged and (end := read_end(files[process]))}
     programs = {process: read_programs(files[process]) for process in rows}
     lockstep = [process for process in rows if read_lockstep(files[process])]
-    return Recorded(rows, programs, omitted, others, ends, lockstep)
+    return Recorded(rows, programs, omitted, others, ends, lockstep, damaged)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
@@ -112,14 +130,15 @@ def compare(recorded: Recorded) -> Comparison:
     members = {key: group for history in histories.values() for key, group in history.members.items()}
     for key, group in sorted(members.items(), key=lambda item: item[1]):
         inside = {process: histories[process] for process in group if process in histories}
-        absent = [process for process in group if process not in histories]
-        found.absent.update(absent)
+        found.absent.update(process for process in group if process not in histories)
+        absent = [process for process in group if process not in histories and process not in recorded.damaged]
         if absent:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         _compare_lost(key, group, inside, found)
         _compare_ends(key, group, inside, found)
         if not found.differs:
             _compare_places(key, group, inside, found, programs)
+    found.open += damage_sentences(recorded.damaged)
     found.notes += found.open
     found.notes += not_recorded(recorded.omitted)
     if recorded.others:

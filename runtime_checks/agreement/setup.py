@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.calls.frames import owner_of
+from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.executables import comparable
@@ -170,6 +170,8 @@ def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
     leaf = _first_leaf(records)
+    if not leaf.path and (lacking := _lacking_leaves(records)):
+        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(leaf, records)})")
     at = f", at {leaf.path}" if leaf.path else ""
     return Difference("value", "value", f" in {name}{at}: {_leaf_words(leaf, records)}")
 
@@ -192,6 +194,30 @@ def _first_leaf(records: Sides) -> _Leaf:
             if _unequal(words.values()):
                 return _Leaf(position, path, words)
     return _Leaf(0, "", {number: str(record.get("value")) for number, record in records.items()})
+
+
+def _lacking_leaves(records: Sides) -> str:
+    """Which leaves of an asserted value are not there on every process, by those that have them; "" if all are."""
+    paths = {
+        number: [path for leaf in record.get("arguments") or [] if (path := leaf.get("path"))]
+        for number, record in records.items()
+    }
+    if not all(paths.values()):
+        return ""  # a value without leaves on one side
+    owners: dict[tuple[int, ...], list[str]] = {}
+    for path in dict.fromkeys(path for known in paths.values() for path in known):
+        having = tuple(number for number, known in paths.items() if path in known)
+        if len(having) < len(paths):
+            owners.setdefault(tuple(sorted(having)), []).append(path)
+    return "; ".join(
+        f"only {name_processes(having)} {'has' if len(having) == 1 else 'have'} {_some(found)}"
+        for having, found in sorted(owners.items())
+    )
+
+
+def _some(paths: Sequence[str]) -> str:
+    """The first of some paths, and how many more there are."""
+    return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
 def _leaf_words(leaf: _Leaf, records: Sides) -> str:

@@ -99,7 +99,7 @@ class Background:
             self.journal.note_slowly(event)
 
     def _explain(self, program: Program, call: Call) -> None:
-        record = call.record(self._own.provenance)
+        record = call.record()
         self._explained[program.digest] = record
         if program.module is not None and inspect.ismethod(call.texts):
             self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives

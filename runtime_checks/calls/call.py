@@ -42,10 +42,12 @@ class Call:
             argument["value"] = words
         return described
 
-    def record(self, provenance: Provenance) -> ProgramRecord:
-        """What is recorded of the program: the decisive fields, and what explains them."""
-        arguments = self.explained(provenance)
-        return {**self.program.decisive(), "static": dict(self.static), "arguments": arguments}
+    def record(self) -> ProgramRecord:
+        """What is recorded of the program: the decisive fields, and what explains them.
+
+        Not the origin of the arguments: it is another one at each call, and the record stands for all.
+        """
+        return {**self.program.decisive(), "static": dict(self.static), "arguments": self.described()}
 
     def explained(self, provenance: Provenance) -> list[Argument]:
         """The arguments as reports show them, with the origin of each if it is known."""

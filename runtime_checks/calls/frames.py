@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import linecache
 import sys
-import sysconfig
 import threading
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Literal
 
+from spmdlint.runtime_checks.owners import is_here, owner_of
 from spmdlint.runtime_checks.records import Place
 
-Owner = Literal["user", "library", "inside"]
-
-_HERE = {str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])}
-_LIBRARY = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    | {str(Path(sysconfig.get_path("stdlib")).resolve())}
-)
-_JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
 _RUNNER_FOLDERS = (
     "/pytest/",
     "/_pytest/",
@@ -62,29 +53,6 @@ class Site:
         return f"{Path(self.filename).name}:{self.line}"
 
 
-@lru_cache(maxsize=8192)
-def owner_of(filename: str) -> Owner:
-    """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
-    if filename.startswith("<") or _is_here(filename):
-        return "inside"
-    if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
-        return "inside"
-    if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
-        return "library"
-    return "user"
-
-
-def _is_here(filename: str) -> bool:
-    return any(filename.startswith(here + "/") for here in _HERE)
-
-
-@lru_cache(maxsize=1)
-def _jax_folder() -> str:
-    module = sys.modules.get("jax")
-    origin = getattr(module, "__file__", None)
-    return str(Path(origin).parent) + "/" if origin else "\0"
-
-
 def user_site(frame: FrameType | None) -> Site | None:
     """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""
     found = user_frame(frame)
@@ -121,7 +89,7 @@ def entered(frame: FrameType | None) -> str | None:
     """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
     below = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
-        if not _is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
+        if not is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
             below = frame
         frame = frame.f_back
     return below.f_code.co_name if below is not None and frame is not None else None
@@ -154,13 +122,6 @@ def raising_site(trace: TracebackType | None) -> Site | None:
     return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
 
 
-def without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
-    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
-        trace = trace.tb_next
-    return trace
-
-
 def site_data(site: Site | None) -> Place:
     """A line in the form for reports."""
     return {**site.place(), "function": site.function} if site else {}
@@ -181,9 +142,16 @@ def stack_lines(frame: FrameType | None) -> list[str]:
     Those of the test runner are left out too, unless there are no others.
     """
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
-    shown = [entry for entry in reversed(summary) if owner_of(entry.filename) != "inside"]
+    shown = [entry for entry in _before_our_wait(summary[::-1]) if owner_of(entry.filename) != "inside"]
     shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
     return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
+
+
+def _before_our_wait(stack: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    """A stack, outermost first, without what this package calls if the program has called it: `threading.py`."""
+    ours = next((number for number in range(len(stack) - 1, -1, -1) if is_here(stack[number].filename)), 0)
+    outside, within = ({owner_of(entry.filename) for entry in part} for part in (stack[:ours], stack[ours:]))
+    return stack[:ours] if "user" in outside and "user" not in within else stack
 
 
 def _is_runner(filename: str) -> bool:

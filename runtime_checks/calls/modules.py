@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.calls.frames import owner_of
+from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import ModuleDifference, ModuleSide
 
 # Parts of a module that come from one process's memory: unnamed pmap axes, addresses of Python callbacks.

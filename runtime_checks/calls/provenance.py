@@ -150,24 +150,20 @@ def _shorter(first: str, second: str) -> int:
     return min(len(first), len(second)) // WIDTH
 
 
-def _is_replicated(value: Any) -> bool:
-    return bool(getattr(value, "is_fully_replicated", False))
-
-
 class Unplaced:
-    """Functions that were called with one, then with another array of unknown origin at the same position.
+    """Functions that were called with one, then with another array of the same tag at the same position.
 
-    The processes may have passed them in different orders: nothing tells. Of arrays that are not replicated, most are
-    batches, of which there are few at a time: only where a program holds several do they count.
+    The processes may have passed them in different orders: nothing tells. Most such arrays are of unknown origin, and
+    others are what calls without a collective made of these. Only arrays that the program holds at the same time count:
+    of batches, each takes the place of the one before.
     """
 
     MOST = 64  # names, and programs that are looked at
-    BATCHES = 3  # arrays that are not replicated, held at a time
+    TAGS = 8  # of arrays that were passed at one position
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self._seen: dict[str, dict[int, tuple[weakref.ref[Any], bool]]] = {}
-        self._held: dict[tuple[str, int], list[weakref.ref[Any]]] = {}
+        self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
 
     def look(self, call: Call) -> None:
         """Look at the arguments of a call."""
@@ -180,29 +176,18 @@ class Unplaced:
             return
         seen = self._seen.setdefault(program.digest, {})
         for number, value in enumerate(call.values):
-            before = seen.get(number)
-            held = before[0]() if before is not None else None
-            if held is value or not getattr(value, "ndim", 0):
-                continue  # as at nearly every call: what follows takes far longer
-            open_to_swaps = self._is_of_unknown_origin(call.tags, number) and (
-                _is_replicated(value) or self._is_one_of_several(program.digest, number, value)
-            )
-            if held is not None and before is not None and before[1]:
-                if open_to_swaps:
-                    self.names.add(program.function)
-                    return
-                continue  # the other is still there, and may be passed again
+            if not getattr(value, "ndim", 0):
+                continue
+            known = call.tags[number * WIDTH : (number + 1) * WIDTH] or UNKNOWN
+            alike = seen.setdefault(number, {})
+            held = before() if (before := alike.get(known)) is not None else None
+            if held is value:
+                continue
+            if held is not None:
+                self.names.add(program.function)
+                return
             with suppress(TypeError):  # a value that cannot be referenced weakly
-                seen[number] = (weakref.ref(value), open_to_swaps)
-
-    def _is_one_of_several(self, program: str, number: int, value: Any) -> bool:
-        """Whether the program holds more arrays than batches that it has passed at this position."""
-        refs = self._held.get((program, number), ())
-        held = [each for each in refs if (array := each()) is not None and array is not value]
-        with suppress(TypeError):
-            self._held[program, number] = [*held[-self.BATCHES :], weakref.ref(value)]
-        return len(held) >= self.BATCHES
-
-    @staticmethod
-    def _is_of_unknown_origin(tags: str, number: int) -> bool:
-        return not tags or tags[number * WIDTH : (number + 1) * WIDTH] == UNKNOWN
+                alike[known] = weakref.ref(value)
+            if len(alike) > self.TAGS:
+                alive = {tag: each for tag, each in alike.items() if each() is not None}
+                seen[number] = alive if len(alive) <= self.TAGS else {}

@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from spmdlint.runtime_checks.calls.fingerprint import source_identity
-from spmdlint.runtime_checks.calls.frames import entered, owner_of
+from spmdlint.runtime_checks.calls.frames import entered
+from spmdlint.runtime_checks.owners import owner_of
 
 DEPTH = 12
 PUBLIC = {

@@ -108,7 +108,7 @@ def need(owner: Any, name: str) -> Any:
 
 def hide_frames() -> None:
     """Make JAX remove the frames of this package from tracebacks, as it does with its own."""
-    traceback_util, here = module("jax._src.traceback_util"), str(Path(__file__).parent)
+    traceback_util, here = module("jax._src.traceback_util"), str(Path(__file__).parents[1])
     if here not in getattr(traceback_util, "_exclude_paths", ()):
         need(traceback_util, "register_exclusion")(here)
 

@@ -6,12 +6,12 @@ The linter runs as a separate command, so that this package never imports it, an
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from spmdlint.runtime_checks.launch.blocks import blocks_of
+from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
 from spmdlint.runtime_checks.reporting.sentences import is_without_exit
@@ -20,7 +20,7 @@ WITHIN = 15.0  # seconds for the linter: the report must not wait for a large pr
 MAX_FINDINGS = 5
 MAX_OUTPUT = 64 << 20  # of the linter, for a large project
 ON_LINE, ON_PATH, LEADS = range(3)  # the ranks of findings: see `relevant`
-LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check", "--output-format", "json")
+LINTER = (*command_of("spmdlint.cli"), "check", "--output-format", "json")
 
 
 class Location(TypedDict):

@@ -1,9 +1,8 @@
 """A process that ends everything a launcher has started once the launcher is gone, even by SIGKILL.
 
-    python -m spmdlint.runtime_checks.launch.guard RUN_FOLDER
-
-The kernel ends the processes of a job with their launcher, but not what these have forked. The guard waits for the end
-of its standard input, which comes with the end of the launcher; a launcher that has cleaned up itself writes "done".
+Its argument is the folder of the run. The kernel ends the processes of a job with their launcher, but not what these
+have forked. The guard waits for the end of its standard input, which comes with the end of the launcher; one that has
+cleaned up itself writes "done".
 """
 
 from __future__ import annotations
@@ -69,7 +68,3 @@ def main(arguments: list[str]) -> int:
     end_all(arguments[0], leaders)
     shutil.rmtree(arguments[0], ignore_errors=True)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

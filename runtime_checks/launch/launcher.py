@@ -27,8 +27,9 @@ from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
+from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
-from spmdlint.runtime_checks.recording.retention import only_run_in
+from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -43,6 +44,7 @@ ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 STATES_WITHIN_INTERRUPT = 1.0
+SHOWN_OF_LOG = 2000  # characters
 
 
 class LaunchError(Exception):
@@ -171,7 +173,7 @@ class _Launcher:
     def _start_guard(self) -> None:
         """Whatever ends this launcher, what it has started ends with it (Linux)."""
         if sys.platform.startswith("linux"):
-            words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.guard", str(self._folder.folder)]
+            words = [*command_of("spmdlint.runtime_checks.launch.guard"), str(self._folder.folder)]
             self._guard = subprocess.Popen(  # noqa: S603
                 words,
                 stdin=subprocess.PIPE,
@@ -196,7 +198,7 @@ class _Launcher:
             self._guard.wait()
 
     def _start_service(self, address: str) -> None:
-        words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
+        words = [*command_of("spmdlint.runtime_checks.launch.service"), address, str(self._plan.processes)]
         environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
         with (self._folder.folder / "service.log").open("wb") as log:
             self._service = subprocess.Popen(  # noqa: S603
@@ -229,7 +231,7 @@ class _Launcher:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "spmdlint.runtime_checks", *plan.command],
+            [*command_of("spmdlint.runtime_checks.launch.runner"), *plan.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -251,8 +253,8 @@ class _Launcher:
                 self._folder.put_gone(number, process.returncode)
         service = self._service
         if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
-            log = (self._folder.folder / "service.log").read_text(errors="replace")[-2000:]
-            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{log}")
+            log = (self._folder.folder / "service.log").read_text(errors="replace")
+            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{_end_of(log)}")
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
@@ -303,7 +305,8 @@ class _Launcher:
     def _time_out(self) -> None:
         self._timed_out = True
         self._folder.mark("where")
-        limit = time.monotonic() + STATES_WITHIN
+        # With the checks off, nobody answers.
+        limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
         while time.monotonic() < limit:
             self._output.pass_on(TICK)
             self._collect()
@@ -351,6 +354,14 @@ def _installed_jax() -> str | None:
         return None
 
 
+def _end_of(log: str) -> str:
+    """The last lines of a log, whole ones."""
+    if len(log) <= SHOWN_OF_LOG:
+        return log
+    lines = log[-SHOWN_OF_LOG:].splitlines(keepends=True)
+    return "".join(["...\n", *lines[1:]])
+
+
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         os.killpg(process.pid, number)
@@ -383,16 +394,25 @@ def _own(folder: Path) -> Iterator[None]:
         yield
 
 
-def check_writable(path: Path) -> None:
-    """Raise :class:`LaunchError` if a file cannot be written, before a long run; leaves no file."""
+@contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+
+    Raises :class:`LaunchError` before a long run if that cannot be.
+    """
     existed = path.exists()
     try:
-        with path.open("ab"):
-            pass
+        file = path.open("ab")
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    if not existed:
-        path.unlink()
+    with file:
+        if path.is_file() and not only_writer(file.fileno()):
+            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
+        try:
+            yield
+        finally:
+            if not existed and path.is_file() and not path.stat().st_size:
+                path.unlink()
 
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
@@ -411,7 +431,10 @@ def check_command(command: Sequence[str]) -> tuple[str, ...]:
     """A command that can be run, or :class:`LaunchError` with what to type instead."""
     if not command:
         raise LaunchError("There is no script to run: spmdlint run -n 2 train.py")
-    if command[0] != "-m":
+    if command[0] == "-m":
+        if len(command) == 1:
+            raise LaunchError("-m needs the name of a module: spmdlint run -n 2 -m train")
+    else:
         path = Path(command[0])
         if path.is_dir():
             raise LaunchError(f"{path} is a folder: `spmdlint check {path}` lints it; `spmdlint run` takes a script.")

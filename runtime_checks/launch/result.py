@@ -25,6 +25,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
 
 ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
+CHOSEN = "use assert_equal on the name or number by which one is chosen, or take them in sorted order"
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
 
@@ -65,9 +66,10 @@ def conclude(
     if timed_out:
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
-            processes[str(number)].state = "waiting"
+            processes[str(number)] = _waiting(processes[str(number)], states[number] or State())
         notes = list(_ran_alone(states, behind))
-        late = Report("late", _late_message(states, statuses, behind), processes=processes, notes=notes)
+        words = _late_message(states, statuses, behind) if mode != "off" else _late_unchecked(states, statuses)
+        late = Report("late", words, processes=processes, notes=notes)
         return late, TIMEOUT_STATUS
     if interrupted is not None:
         return Report("failed", _interrupted_message(interrupted), processes=processes), INTERRUPTED_STATUS
@@ -77,13 +79,13 @@ def conclude(
         return Report(verdict, message, processes=processes, notes=_racing(states)), 0
     by_themselves = {number: status for number, status in failed.items() if not ended[number].by_launcher} or failed
     ways = {number: _failure(states.get(number) or State(), status) for number, status in by_themselves.items()}
-    words = _failures(ways)
+    failures = _failures(ways)
     rest = [number for number in failed if number not in by_themselves]
     if rest:
-        words += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
+        failures += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
     first = min(by_themselves, key=lambda number: ended[number].when)
     status = by_themselves[first]
-    return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+    return Report("failed", f"{failures}.", processes=processes), status if status > 0 else 128 - status
 
 
 def _failure(state: State, status: int) -> str:
@@ -167,14 +169,17 @@ def _unseen(states: States) -> str:
 def _uncompared(mode: str, states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
     if mode == "background":
-        return " Not compared: which of several arrays of one shape was passed (use lockstep, or assert_equal)."
+        return (
+            " Not compared: which of several arrays of one shape was passed. Lockstep compares it for what parallel "
+            f"calls have made; for arrays that the program itself made or loaded, {CHOSEN}."
+        )
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
     return (
-        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} (use "
-        "assert_equal, or make them in a jitted function)."
+        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} "
+        f"({CHOSEN})."
     )
 
 
@@ -251,6 +256,12 @@ def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]
     return words + (f"; {name_processes(silent)} did not answer." if silent else ".")
 
 
+def _late_unchecked(states: States, statuses: Mapping[int, int]) -> str:
+    """The sentence on a time-out where no process records where it is."""
+    running = name_processes(number for number in states if number not in statuses)
+    return f"out of time: {running} still ran; with --mode off, nothing records where they are."
+
+
 def _interrupted_message(states: States) -> str:
     """Where the processes were: a run that hangs is often interrupted, and a call inside XLA leaves no traceback."""
     words: dict[str, list[int]] = {}
@@ -283,8 +294,8 @@ def _behind(states: States) -> list[int]:
 
 def _ran_alone(states: States, behind: Sequence[int]) -> Iterator[str]:
     """Remarks on processes that ran the call that others wait in without a collective."""
-    call = next((state or State() for number, state in sorted(states.items()) if number not in behind), State())
-    mine, counts = call.get("uncounted") or {}, call.get("counts") or {}
+    first = next((state or State() for number, state in sorted(states.items()) if number not in behind), State())
+    call, mine, counts = _last_call(first), first.get("uncounted") or {}, first.get("counts") or {}
     for process in behind:
         for key, theirs in ((states[process] or State()).get("uncounted") or {}).items():
             words = late_words(call, mine.get(key, []), theirs, int(counts.get(key, 0)))
@@ -297,11 +308,33 @@ def _behind_message(states: States, behind: list[int]) -> str:
     waits, alone = [number for number in sorted(states) if number not in behind], len(behind) == 1
     where = (f"after {_calls(calls[number])}, {_at(states[number] or State())}" for number in behind)
     at = "; ".join(words if alone else f"process {n} {words}" for n, words in zip(behind, where, strict=True))
-    verb = "waits" if len(waits) == 1 else "wait"
+    verb, first = "waits" if len(waits) == 1 else "wait", states[waits[0]] or State()
+    call = call_words(_last_call(first)) + (f" (now at {now})" if (now := _now_elsewhere(first)) else "")
     return (
         f"out of time: {name_processes(behind)} {'is' if alone else 'are'} behind ({at}), and {name_processes(waits)} "
-        f"{verb} in call {calls[waits[0]]}, {call_words(states[waits[0]] or State())}."
+        f"{verb} in call {calls[waits[0]]}, {call}."
     )
+
+
+def _waiting(one: ProcessReport, state: State) -> ProcessReport:
+    """A process that waits for others in its last call, which it may have begun at another line than it is at now."""
+    waits = reported(_last_call(state), "waiting")
+    waits.index, waits.stack, waits.detail = one.index, one.stack, one.detail
+    if now := _now_elsewhere(state):
+        waits.detail = f"now at {now}"
+    return waits
+
+
+def _last_call(state: State) -> Place:
+    """The last call of a process, with its own line; where the process is, if that is not known."""
+    call = state.get("call")
+    return call if call is not None and place(call) else state
+
+
+def _now_elsewhere(state: State) -> str:
+    """The line at which a process is, if it is not that of its last call: where it needs the result, say."""
+    now = place(state)
+    return now if now != place(_last_call(state)) else ""
 
 
 def _counts(state: State | None) -> Mapping[str, int]:

@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any, get_args
 
 from spmdlint.runtime_checks.api import decide, enable, left_by
-from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, without_runner
+from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
+from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if words[0] == "-m":
             sys.argv = words[1:]
-            sys.path.insert(0, str(Path.cwd()))
+            _put_first(Path.cwd())
             _run_module(words[1])
         else:
             run_script(words)
@@ -94,8 +95,10 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
 
     This is for the time before the program imports jax: from then on, the checks do it.
     """
-    shown = without_runner(trace)
-    sys.__excepthook__(kind, error.with_traceback(shown), shown)
+    error.__traceback__ = without_runner(trace)
+    hide_frames(error)
+    shown = error.__traceback__
+    sys.__excepthook__(kind, error, shown)
     folder, process = choose(None, None).run_folder, launched_process()
     if sys.excepthook is _uncaught and folder is not None and process is not None:
         site, words = raising_site(shown), str(error)
@@ -110,12 +113,18 @@ def run_script(words: list[str]) -> None:
     """Run a script as ``__main__``; unlike with runpy, its globals outlive it, for exit handlers and threads."""
     path = Path(words[0]).absolute()
     sys.argv = words
-    sys.path.insert(0, str(path.resolve().parent))
+    _put_first(path.resolve().parent)
     main_module = types.ModuleType("__main__")
     main_module.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None)
     sys.modules["__main__"] = main_module
     code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     exec(code, main_module.__dict__)  # noqa: S102 - running the user's script is what this is for
+
+
+def _put_first(folder: Path) -> None:
+    """Let the program import from a folder, as Python does unless ``PYTHONSAFEPATH`` is set."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, str(folder))
 
 
 def when_imported(name: str, then: Any) -> None:

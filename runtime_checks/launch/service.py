@@ -1,8 +1,7 @@
 """The job's coordination service in a separate process, so that it outlives every process of the job.
 
-    python -m spmdlint.runtime_checks.launch.service ADDRESS COUNT
-
-It serves until its standard input ends, which it does when the launcher ends.
+Its arguments are the address and the number of processes. It serves until its standard input ends, which it does when
+the launcher ends.
 """
 
 from __future__ import annotations
@@ -38,7 +37,3 @@ def main(arguments: list[str]) -> int:
     sys.stdin.buffer.read()
     del service
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -25,7 +25,14 @@ from spmdlint.runtime_checks.page.data import (
 from spmdlint.runtime_checks.page.excerpts import Sources
 from spmdlint.runtime_checks.records import Finding, ModuleDifference
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, argument_words, folded, uneven_arguments
+from spmdlint.runtime_checks.reporting.report import (
+    ProcessReport,
+    Report,
+    argument_words,
+    folded,
+    uneven_arguments,
+    uneven_static,
+)
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 MAX_CELLS = 3_000_000  # rows times processes: above this, the rows around the difference are kept
@@ -192,12 +199,7 @@ class _Table:
 
 def _sides(report: Report) -> list[ShownSide]:
     """The processes of the report, equal ones together."""
-    uneven = uneven_arguments(report.processes)
-    statics: dict[str, set[str]] = {}
-    for process in report.processes.values():
-        for name, value in (process.static or {}).items():
-            statics.setdefault(name, set()).add(value)
-    odd = {name for name, values in statics.items() if len(values) > 1}
+    uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     return [_side(numbers, process, uneven, odd) for numbers, process in folded(report.processes)]
 
 

@@ -14,9 +14,10 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site, line_of, owner_of, user_frame
+from spmdlint.runtime_checks.calls.frames import Site, line_of, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.calls.prefixes import extend
+from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import ProgramRecord, State
 

@@ -73,20 +73,35 @@ def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRe
 
 def _checkpoint(data: bytes) -> Checkpoint:
     best = Checkpoint(0, {})
-    for turn in range(2):
-        slot = data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 ")
-        try:
-            found = read_record(slot, Checkpoint, "of the counts", "of a recording")
-        except UnknownRecordError:
-            continue  # never written, or half written when the process died
+    for found in _checkpoints(data):
         if found.written >= best.written:
             best = found
     return best
 
 
+def has_checkpoint(data: bytes) -> bool:
+    """Whether the contents of a first file have counts that can be read."""
+    return bool(_checkpoints(data))
+
+
+def _checkpoints(data: bytes) -> list[Checkpoint]:
+    """The counts in the two slots, as far as they can be read."""
+    known = []
+    for turn in range(2):
+        slot = data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 ")
+        try:
+            known.append(read_record(slot, Checkpoint, "of the counts", "of a recording"))
+        except UnknownRecordError:
+            continue  # never written, or half written when the process died
+    return known
+
+
 @dataclass(slots=True)
-class _Lines:
-    """The lines of the second file by their kind."""
+class Lines:
+    """The lines of the second file by their kind.
+
+    ``named`` is whether the first one names the job, as in every recording; ``unknown`` is how many cannot be read.
+    """
 
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
     events: dict[int, EventRecord] = field(default_factory=dict)
@@ -94,10 +109,14 @@ class _Lines:
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
     lockstep: bool = False
+    named: bool = False
+    unknown: int = 0
 
     def add(self, told: Line) -> None:
         """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
-        if "members" in told:
+        if "job" in told:
+            self.named = True
+        elif "members" in told:
             self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
             int(told["digest"], 16)
@@ -119,17 +138,23 @@ class _Lines:
             self.programs[told["program"]] = unpacked_program(told["record"])
 
 
-def _lines(path: Path) -> _Lines:
-    lines, events = _Lines(), path.with_suffix(".events")
+def _lines(path: Path) -> Lines:
+    return read_lines(path.with_suffix(".events"))
+
+
+def read_lines(events: Path) -> Lines:
+    """The lines of the second file; none if there is no readable file."""
+    lines = Lines()
     try:
-        texts = events.read_bytes().splitlines()
+        texts = events.read_bytes().splitlines(keepends=True)
     except OSError:
         return lines
     for number, text in enumerate(texts, 1):
         try:
             lines.add(read_record(text, Line, str(number), "of a recording"))
         except (UnknownRecordError, ValueError, KeyError):
-            continue  # half written when the process died, or of another release
+            # Half written when the process died, if it is the last one; of another release; or damaged.
+            lines.unknown += text.endswith(b"\n")
     return lines
 
 

@@ -60,6 +60,7 @@ class ThisProcess:
             "filename": at.filename if at else None,
             "line": at.line if at else None,
             "callers": list(at.callers) if at else [],
+            "call": last.placed() if last else None,
             "uncounted": self.quiet.places(self.ledger.groups()),
         }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -219,9 +220,9 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
     """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
     lines = [f"{title}, as told above:" if told else f"{title}: {report.message}"]
-    uneven = uneven_arguments(report.processes)
+    uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     for numbers, process in folded(report.processes):
-        lines += ["", *_process_lines(numbers, process, uneven)]
+        lines += ["", *_process_lines(numbers, process, uneven, odd)]
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
     for finding in report.findings:
@@ -273,12 +274,31 @@ def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
         for argument in process.arguments or []:
             told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
     calling = [process for process in processes.values() if process.arguments]
-    if len({process.function for process in calling}) > 1:
-        return set()  # arguments of other functions: nothing to compare
-    return {path for path, words in told.items() if len(words) > 1}
+    if _call_others(calling):
+        return set()
+    having = Counter(
+        path for process in calling for path in {str(argument.get("path")) for argument in process.arguments or []}
+    )
+    return {path for path, words in told.items() if len(words) > 1 or having[path] < len(calling)}
 
 
-def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Container[str]) -> list[str]:
+def uneven_static(processes: Mapping[str, ProcessReport]) -> set[str]:
+    """The names of static arguments that are not the same on all processes of which they are known."""
+    known = [process for process in processes.values() if process.static]
+    if _call_others(known):
+        return set()
+    values = [process.static or {} for process in known]
+    return {name for static in values for name in static if len({one.get(name) for one in values}) > 1}
+
+
+def _call_others(processes: Iterable[ProcessReport]) -> bool:
+    """Whether processes call more functions than one, so that there is nothing to compare in their arguments."""
+    return len({process.function for process in processes}) > 1
+
+
+def _process_lines(
+    numbers: Sequence[int], process: ProcessReport, uneven: Container[str], odd: Container[str]
+) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
     named = name_processes(numbers)
     made = ""
@@ -293,8 +313,8 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
         lines.append(f"    called from {', '.join(process.callers)}")
     if process.detail:
         lines.append(f"    {process.detail}")
-    for name, value in (process.static or {}).items():
-        lines.append(f"    static {name} = {value}")
+    for name, value in sorted((process.static or {}).items(), key=lambda item: item[0] not in odd):
+        lines.append(f"  {'>' if name in odd else ' '} static {name} = {value}")
     lines += _argument_lines(process.arguments or [], uneven)
     if process.stack:
         lines.append("    stack, innermost last:")

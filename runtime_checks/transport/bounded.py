@@ -11,6 +11,7 @@ T = TypeVar("T")
 OWN = "spmdlint-"  # the beginning of the names of this package's own threads
 MOST_BLOCKED = 4
 BLOCKED_AFTER = 10.0  # seconds, beyond its own time-out, after which a request counts as one that never returns
+SETTLES_WITHIN = 1.0  # seconds for a request whose result is no longer wanted; most last a quarter of a second
 
 
 class BlockedError(RuntimeError):
@@ -54,9 +55,17 @@ class _Task(Generic[T]):
     def result(self, within: float) -> T:
         if not self._done.wait(within):
             raise BlockedError(f"no answer within {within:.0f} s")
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # a cycle through its frames would keep the arguments of the program's call alive
         return self._result
+
+    def settle(self) -> None:
+        """Wait until the call has returned, but not for long."""
+        self._done.wait(SETTLES_WITHIN)
 
 
 class Bounded:
@@ -84,6 +93,10 @@ class Bounded:
             return task.result(within)
         except BlockedError:
             self._blocked += 1
+            raise
+        except BaseException:
+            # An interrupt: the thread that still makes the call would abort the process if the interpreter exits.
+            task.settle()
             raise
 
     def _start(self) -> None:

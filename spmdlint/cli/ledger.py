@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def _diff(folder: Path, form: str) -> int:
         return explain(folder)
     recorded = load(folder)
     if not recorded.rows:
-        raise _nothing(folder)
+        raise UsageError(recorded.nothing_in(folder))
     found = compare(recorded)
     told = {
         "differs": None if not found.differs and not found.agrees else found.differs,
@@ -66,11 +67,14 @@ def _diff(folder: Path, form: str) -> int:
 
 
 def _trace(folder: Path, path: Path | None) -> int:
+    from spmdlint.runtime_checks.agreement.offline import Recorded
+    from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in
     from spmdlint.runtime_checks.recording.trace import trace
 
-    made = trace(folder)
+    made, damaged = trace(folder), damaged_in(folder)
     if not made["traceEvents"]:
-        raise _nothing(folder)
+        raise UsageError(Recorded({}, {}, damaged=damaged).nothing_in(folder))
+    _tell(damage_sentences(damaged))
     text = json.dumps(made) + "\n"
     if path is None:
         sys.stdout.write(text)
@@ -85,18 +89,23 @@ def _page(folder: Path, path: Path | None) -> int:
     from spmdlint.runtime_checks.agreement.offline import load
     from spmdlint.runtime_checks.page.html import page
     from spmdlint.runtime_checks.page.jobs import recorded_job
+    from spmdlint.runtime_checks.recording.damage import damage_sentences
+    from spmdlint.runtime_checks.reporting.sentences import name_processes
 
     recorded = load(folder)
     if not recorded.rows:
-        raise _nothing(folder)
+        raise UsageError(recorded.nothing_in(folder))
+    _tell(damage_sentences(recorded.damaged))
     text = page(recorded_job(folder, recorded))
     if path is None:
         sys.stdout.write(text)
     else:
         write_file(path, text)
-        complain(f"{path} shows the calls of {len(recorded.rows)} processes; open it in a browser.")
+        complain(f"{path} shows the calls of {name_processes(recorded.rows)}; open it in a browser.")
     return SUCCESS
 
 
-def _nothing(folder: Path) -> UsageError:
-    return UsageError(f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER.")
+def _tell(sentences: Iterable[str]) -> None:
+    """Say what is not in a trace or a page, whose own text may go to standard output."""
+    for sentence in sentences:
+        complain(sentence)

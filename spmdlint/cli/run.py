@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,6 @@ def main(options: argparse.Namespace) -> int:
     With ``--fail-on-unchecked`` it is also 2 if nothing was compared.
     """
     from spmdlint.runtime_checks.launch import launcher
-    from spmdlint.runtime_checks.page.jobs import jobs_in
 
     command = list(options.command)
     if command and command[0] == "--":
@@ -76,32 +75,40 @@ def main(options: argparse.Namespace) -> int:
         words = launcher.check_command(command)
         if options.module is None and options.command[0] != "--":
             _warn_of_misplaced(command)
-        for path in (options.report, options.html, options.sarif):
-            if path is not None:
-                launcher.check_writable(path)
-        if importlib.util.find_spec("jax") is None:
-            raise launcher.LaunchError(
-                "jax is not installed here: pip install 'spmdlint[runtime]', or '.[runtime]' in a clone of spmdlint."
-            )
-        with _ledgers(options) as ledgers:
-            before = jobs_in(ledgers) if ledgers is not None else set()
-            plan = launcher.Plan(
-                processes=options.processes,
-                command=words,
-                devices=options.devices_per_process,
-                mode=options.mode,
-                timeout=options.timeout,
-                log_folder=options.log_dir,
-                ledger_folder=ledgers,
-            )
-            report, status = launcher.launch(plan)
-            launcher.show(report, _codes() if report.explained_by else None)
-            # A disk that is full by now costs the files, not the verdict.
-            if options.html is not None and ledgers is not None:
-                _guarded(lambda: _write_page(report, words, ledgers, before, options.html))
+        with ExitStack() as files:
+            for path in {path.resolve() for path in (options.report, options.html, options.sarif) if path is not None}:
+                files.enter_context(launcher.writable(path))
+            return _run(options, words)
     except launcher.LaunchError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
         return FAILED_STATUS
+
+
+def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
+    """Run a command, and write what is known of it."""
+    from spmdlint.runtime_checks.launch import launcher
+    from spmdlint.runtime_checks.page.jobs import jobs_in
+
+    if importlib.util.find_spec("jax") is None:
+        raise launcher.LaunchError(
+            "jax is not installed here: pip install 'spmdlint[runtime]', or '.[runtime]' in a clone of spmdlint."
+        )
+    with _ledgers(options) as ledgers:
+        before = jobs_in(ledgers) if ledgers is not None else set()
+        plan = launcher.Plan(
+            processes=options.processes,
+            command=words,
+            devices=options.devices_per_process,
+            mode=options.mode,
+            timeout=options.timeout,
+            log_folder=options.log_dir,
+            ledger_folder=ledgers,
+        )
+        report, status = launcher.launch(plan)
+        launcher.show(report, _codes() if report.explained_by else None)
+        # A disk that is full by now costs the files, not the verdict.
+        if options.html is not None and ledgers is not None:
+            _guarded(lambda: _write_page(report, words, ledgers, before, options.html))
     if options.report is not None:
         _guarded(lambda: launcher.write_report(report, options.report))
     _guarded(lambda: _tell(report, Path(words[0]), options))

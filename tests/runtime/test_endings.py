@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,11 @@ w.block_until_ready()  # waits
     assert f"process 1 was in load at program.py:{loads}, 1 call begun" in said
     # In the call itself, or where its result is needed.
     assert any(f"at program.py:{line}, 2 calls begun" in said for line in (waits - 1, waits)), said
+    assert "terminate called" not in run.output, "a thread of ours was in a request when Python ended"
+    assert "exception not rethrown" not in run.output
+    assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
+    assert "runtime_checks" not in run.output, "frames of ours"
+    assert "threading.py" not in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
@@ -251,6 +257,42 @@ w = step(w, everywhere([1, 1]))  # waits
     assert {number: side["state"] for number, side in run.report["processes"].items()} == {"0": "waiting", "1": "late"}
     assert f"process 1 is behind (after 0 calls, in <module> at program.py:{run.marked('sleeps')})" in run.output
     assert f"process 0 waits in call 1, <lambda> at program.py:{run.marked('waits')}." in run.output
+    way = [f"{tmp_path / 'program.py'}:{run.marked('waits')} in <module>"]
+    assert run.report["processes"]["0"]["stack"] == way, "without how the checks wait"
+
+
+def test_a_time_out_names_the_line_of_the_call_and_where_its_result_is_awaited(tmp_path: Path) -> None:
+    """In background mode, a call returns before it is done."""
+    for limit in ("8", "60"):  # a busy machine may need more time to come that far
+        run = rehearse(
+            tmp_path,
+            STEPS
+            + """
+w = step(w, everywhere([1, 1]))
+w.block_until_ready()
+if me == 1:
+    time.sleep(100)  # sleeps
+w = step(w, everywhere([1, 1]))  # calls
+w.block_until_ready()  # waits
+""",
+            options=("--mode", "background", "--timeout", limit),
+        )
+        calls, waits = run.marked("calls"), run.marked("waits")
+        told = f"process 0 waits in call 2, <lambda> at program.py:{calls} (now at program.py:{waits})."
+        if told in run.output:
+            break
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    assert told in run.output
+    first = run.report["processes"]["0"]
+    assert (first["state"], first["line"], first["detail"]) == ("waiting", calls, f"now at program.py:{waits}")
+
+
+def test_a_time_out_without_checks_does_not_read_like_a_hang(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, "time.sleep(100)\n", options=("--mode", "off", "--timeout", "6"))
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    told = "out of time: processes 0-1 still ran; with --mode off, nothing records where they are."
+    assert run.report["message"] == told
+    assert "did not answer" not in run.output
 
 
 def test_a_script_that_fails_alike_everywhere_keeps_its_status(tmp_path: Path) -> None:
@@ -363,6 +405,33 @@ w = step(w, everywhere([1, 1]))
     assert run.status == 3, run.output
     assert "NotImplementedError: no kernel for this size" in run.output
     assert "runtime_checks" not in run.output
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_traceback_of_an_exception_that_is_caught_shows_the_way_to_the_call(tmp_path: Path, whole: bool) -> None:
+    """The frames of the checks are there only for who asks JAX for whole tracebacks."""
+    program = """
+    import traceback
+    from spmdlint import runtime_checks
+    runtime_checks.enable(mode="lockstep")
+    step = jax.jit(jnp.sum)
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+    def save(x):
+        return jax.jit(jnp.mean)(x)  # saves
+    try:
+        step(x) if jax.process_index() else save(x)
+    except runtime_checks.DivergenceError:
+        print("BEGIN", traceback.format_exc().partition("DivergenceError")[0], "END")
+    """
+    begin = 'jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))\n'
+    environment = {"JAX_TRACEBACK_FILTERING": "off"} if whole else {}
+    (status, output), _ = alone(tmp_path, begin + textwrap.dedent(program), environment=environment)
+    assert status == 3, output
+    shown = output.partition("BEGIN")[2].partition("spmdlint.runtime_checks.errors. END")[0]
+    assert "in save\n    return jax.jit(jnp.mean)(x)  # saves\n" in shown, output
+    assert ("runtime_checks/agreement/lockstep.py" in shown) == whole
+    assert ("runtime_checks" in shown) == whole
 
 
 def test_the_way_to_the_call_in_which_a_process_waits_is_told(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.retention import only_run_in
+from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from tests.runtime.jobs import rehearse
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -130,6 +131,71 @@ def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
     assert "[0] module ['-m', 'x']" in script.stdout, script.stderr
 
 
+SHADOWS = ("inspect", "types", "functools", "socket", "json", "random")
+"""Names of modules that the service, the guard, the checks and JAX import."""
+
+
+def shadowed(folder: Path) -> str:
+    """A folder with files that have names of the standard library, and below it a program; the program's name."""
+    for name in SHADOWS:
+        (folder / f"{name}.py").write_text("raise RuntimeError('the current folder')\n")
+    (folder / "src").mkdir()
+    (folder / "src" / "beside.py").write_text("WORD = 'beside'\n")
+    (folder / "src" / "step.py").write_text(
+        "import sys\nimport jax\nimport beside\njax.distributed.initialize()\n"
+        "from jax.experimental import multihost_utils\nmultihost_utils.sync_global_devices('a')\n"
+        "print(beside.WORD, *sys.path[:1], sys.argv[1:])\n"
+    )
+    return "src/step.py"
+
+
+def test_a_file_in_the_current_folder_does_not_take_the_place_of_a_module_of_python(tmp_path: Path) -> None:
+    """As with ``python src/step.py``, which sees the folder of the script only."""
+    script = shadowed(tmp_path)
+    words = [str(Path(sys.executable).with_name("spmdlint")), "run", "-n", "2", script, "-m", "x"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    for process in (0, 1):
+        assert f"[{process}] beside {tmp_path / 'src'} ['-m', 'x']" in done.stdout
+    assert "spmdlint: clean: processes 0-1 made the same 2 parallel calls." in done.stderr
+
+
+def test_the_runner_does_not_show_the_current_folder_to_a_script(tmp_path: Path) -> None:
+    shadowed(tmp_path)
+    (tmp_path / "functools.py").unlink()  # Python itself imports these before the first line of ours
+    (tmp_path / "types.py").unlink()
+    (tmp_path / "src" / "alone.py").write_text("import beside, inspect, sys\nprint(beside.WORD, sys.path[0])\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", "src/alone.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, f"beside {tmp_path / 'src'}\n"), done.stderr
+
+
+def test_the_end_of_a_service_that_fails_is_told_in_whole_lines(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "jaxlib").mkdir()
+    lines = [f"line {number} of a long message" for number in range(200)]
+    (tmp_path / "jaxlib" / "__init__.py").write_text(f"import sys\nsys.exit({chr(10).join(lines)!r})\n")
+    done = launched(tmp_path, "-n", "1", "alone.py", environment={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 2
+    told = done.stderr.partition("spmdlint: The coordination service ended with status 1:\n")[2].rstrip().splitlines()
+    assert told[0] == "..."
+    assert told[-1] == lines[-1]
+    assert set(told[1:]) <= set(lines)
+
+
+def test_a_module_sees_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("WORD = 'beside'\n")
+    (tmp_path / "shown.py").write_text("import beside, sys\nprint(beside.WORD, sys.path[0])\n")
+    done = launched(tmp_path, "-n", "1", "-m", "shown")
+    assert f"[0] beside {tmp_path}" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("option", ["--ledger", "--log-dir"])
 def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> None:
     folder = tmp_path / "one"
@@ -142,6 +208,20 @@ def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> Non
     assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
 
 
+@pytest.mark.parametrize("option", ["--report", "--html", "--sarif"])
+def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    path = tmp_path / "one.json"
+    with path.open("wb") as file:
+        assert only_writer(file.fileno())
+        second = launched(tmp_path, "-n", "1", option, "one.json", "alone.py")
+    assert second.returncode == 2
+    assert f"spmdlint: Another run that has not ended writes to {path}. Name a different file.\n" in second.stderr
+    assert "started" not in second.stdout
+    assert launched(tmp_path, "-n", "1", option, "one.json", "alone.py").returncode == 0
+    assert path.stat().st_size > 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -152,12 +232,13 @@ def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> Non
         (("--timeout", "0"), "'0' is not a number of seconds above 0"),
         (("--timeout", "soon"), "'soon' is not a number of seconds above 0"),
         (("--devices-per-process", "0"), "'0' is not an integer of at least 1"),
+        (("--", "-m"), "spmdlint: -m needs the name of a module: spmdlint run -n 2 -m train\n"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     (tmp_path / "alone.py").write_text("print('started')\n")
     (tmp_path / "file.txt").touch()
-    done = launched(tmp_path, "-n", "2", *words, "alone.py")
+    done = launched(tmp_path, "-n", "2", *words, *([] if words[-1] == "-m" else ["alone.py"]))
     assert done.returncode == 2
     assert told in done.stderr
     assert "started" not in done.stdout
@@ -221,6 +302,30 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
+
+
+@pytest.mark.parametrize("variable", ["LATE_AFTER", "JOIN_WITHIN", "TREE_ABOVE", "LOCKSTEP_UP_TO", "EXIT_STATUS"])
+@pytest.mark.parametrize("value", ["soon", "-1", "nan", "1e999"])
+def test_a_number_that_is_none_is_said_without_a_traceback(tmp_path: Path, variable: str, value: str) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", "alone.py"],
+        cwd=tmp_path,
+        env={**os.environ, f"SPMDLINT_{variable}": value},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"spmdlint: SPMDLINT_{variable} is '{value}': give a number"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("given", ["x", "5", float("nan"), 0, -1, [3]])
+def test_a_bound_that_is_no_number_is_told_as_other_arguments_are(given: object) -> None:
+    with pytest.raises(ValueError, match=r"join_within is .*: give a number of seconds above 0"):
+        runtime_checks.enable(join_within=given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

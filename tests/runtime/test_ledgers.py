@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -386,8 +387,10 @@ def test_what_is_not_a_name_or_a_line_is_unknown(tmp_path, pair, capsys, what, w
     )
     path.write_text(text.replace('"line": 7', f'"line": {written}'))
     status, out, err = told(capsys, what, str(tmp_path))
-    assert (status, err) == (2 if what == "diff" else 0, ""), "what is unknown proves nothing"
+    assert status == (2 if what == "diff" else 0), "what is unknown proves nothing"
     assert "step" in out
+    damaged = re.search(r"The recording of process 1 is damaged: \d lines? of 1.events cannot be read.\n", out + err)
+    assert (damaged is None) == (written == "null"), "which is how a line or a name that is not known is written"
 
 
 def test_an_event_without_a_digest_is_none(tmp_path, pair, capsys):
@@ -398,7 +401,78 @@ def test_an_event_without_a_digest_is_none(tmp_path, pair, capsys):
     path.write_text(path.read_text().replace(f'"digest": "{SAVE.digest}"', '"digest": "none"'))
     status, out, err = told(capsys, "diff", str(tmp_path))
     assert (status, err) == (2, "")
-    assert "There is no recording of process 1." in out
+    assert "The recording of process 1 is damaged: 1 line of 1.events cannot be read." in out
+
+
+NOISE = bytes(range(1, 256)) * 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "fault"),
+    [
+        ("0.events", b"", "0.events is empty"),
+        ("0.events", None, "0.events is missing"),
+        ("0.events", NOISE[:3000], "the first line of 0.events does not name its job"),
+        ("1.ledger", b"", "1.ledger is empty"),
+        ("1.ledger", None, "1.ledger is missing"),
+        ("1.ledger", NOISE[:3000], "1.ledger is cut short, or no recording (3000 bytes)"),
+        ("1.ledger", NOISE, "1.ledger is no recording"),
+    ],
+)
+def test_a_recording_that_is_damaged_is_not_told_as_absent(tmp_path, pair, capsys, name, contents, fault):
+    for process in pair:
+        process.make(STEP, 3, 3)
+    path, other = tmp_path / name, 1 - int(name[0])
+    path.unlink()
+    if contents is not None:
+        path.write_bytes(contents)
+    told_fault = f"The recording of process {name[0]} is damaged: {fault}."
+    status, out, _ = told(capsys, "diff", str(tmp_path))
+    assert (status, out.splitlines()[0]) == (2, told_fault)
+    assert "There is no recording" not in out
+    assert f"  Process {other}, oldest first:" in out
+    assert "call 3 of processes 0-1: step" in out
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["differs"], data["processes"], data["notes"]) == (2, None, [other], [told_fault])
+    for kind, shown in (("trace", '"ph": "X"'), ("html", told_fault)):
+        status, out, err = told(capsys, kind, str(tmp_path))
+        assert (status, err) == (0, f"spmdlint: {told_fault}\n")
+        assert shown in out
+
+
+@pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("trace",), ("html",)])
+def test_a_folder_with_damaged_recordings_only(tmp_path, pair, capsys, argv):
+    for number, process in enumerate(pair):
+        process.make(STEP, 3)
+        (tmp_path / f"{number}.events").write_text("")
+    status, out, err = told(capsys, *argv, str(tmp_path))
+    assert (status, out) == (2, "")
+    assert f"There are no calls that can be read in {tmp_path}." in err
+    assert all(f"The recording of process {n} is damaged: {n}.events is empty." in err for n in (0, 1))
+
+
+def test_a_damaged_line_proves_no_missing_call(tmp_path, pair, capsys):
+    """The calls on that line are lost: that the program ended after fewer of them is not known."""
+    for process in pair:
+        process.make(STEP, 3, 3)
+        process.make(SAVE, 7)
+        process.journal.end({"state": "finished", "filename": "/home/me/train.py", "line": 9})
+    path = tmp_path / "1.events"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join("#" + line if f'"digest": "{SAVE.digest}"' in line else line for line in lines))
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["differs"]) == (2, None)
+    assert "The recording of process 1 is damaged: 1 line of 1.events cannot be read." in data["notes"]
+
+
+def test_the_last_line_may_be_half_written(tmp_path, pair, capsys):
+    """As it is when the process was killed."""
+    for process in pair:
+        process.make(STEP, 3, 3)
+    with (tmp_path / "1.events").open("a") as file:
+        file.write('{"event": 2, "in')
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["differs"], data["notes"]) == (0, False, [])
 
 
 def test_a_trace_of_a_record_without_times(tmp_path, capsys):
@@ -446,3 +520,36 @@ def test_a_recording_of_lockstep_tells_what_the_run_told(tmp_path, capsys):
     status, data = diff(tmp_path / "calls", capsys)
     assert status == 3
     assert data["report"]["message"] == run.report["message"].replace("waits in", "waited in")
+
+
+def test_the_argument_that_differs_is_marked_and_no_other(tmp_path, capsys):
+    """The first call of a program is recorded with its arguments, which at a later call are outputs of another one."""
+    run = rehearse(
+        tmp_path,
+        """
+        from functools import partial
+        replicated = NamedSharding(mesh, P())
+        params = {name: jax.device_put(np.ones(8, np.float32), replicated) for name in "bw"}
+        @jax.jit
+        def step(params, x):
+            return jax.tree.map(lambda each: each + x.mean(), params)
+        @partial(jax.jit, static_argnames=("a", "k"))
+        def scaled(params, x, a, k):
+            return (params["w"] * x.mean()).sum() * k
+        for n in range(6):
+            params = step(params, everywhere([n]))
+            scaled(params, everywhere([n]), a=7, k=2 if n == 4 and me == 1 else 1).block_until_ready()
+        """,
+        options=("--ledger", str(tmp_path / "ledger")),
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "arguments")), run.output
+    status, out, _ = told(capsys, "diff", str(tmp_path / "ledger"))
+    assert status == 3
+    for text in (run.output, out):
+        assert "differs in the static argument k: process 0: 1; process 1: 2." in text
+        marked = [line for line in text.splitlines() if line.startswith("  > ")]
+        assert marked[:2] == ["  > static k = 1", "  > static k = 2"]
+        assert len(marked) == 3, "beside these, the call in the table of the last calls"
+        assert text.index("  > static k = 1") < text.index("    static a = 7")
+    assert "from output" in run.output, "lockstep knows it"
+    assert "from output" not in out, out

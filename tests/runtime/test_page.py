@@ -90,7 +90,7 @@ def divergent(tmp_path: Path) -> Path:
 
 def test_calls_are_aligned_by_number_and_the_first_that_differs_is_marked(divergent, tmp_path, capsys):
     data = written(divergent, tmp_path / "page.html").data
-    assert "2 processes; open it in a browser" in capsys.readouterr().err
+    assert "the calls of processes 0-1; open it in a browser" in capsys.readouterr().err
     assert (data["verdict"], data["kind"]) == ("diverged", "sequence")
     assert data["calls"]["mark"] == 3
     assert data["calls"]["rows"]["index"] == [1, 2, 3, 4, 5]

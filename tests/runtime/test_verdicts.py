@@ -247,7 +247,8 @@ def test_each_kind(tmp_path: Path) -> None:
     assert f"{where}: {sides}; the first value that differs is at [0]." in told["state"]["message"]
     first = "float32[300, 1000] first differs at [77, 3]: process 0: 0.0; process 1: 0.1."
     assert told["weights"]["message"].endswith(f"differs in the weights: {first}")
-    assert "in the state: process 0: 1 leaf; process 1: 2 leaves." in told["structure"]["message"]
+    missing = "in the state: only process 1 has ['b'] (process 0: 1 leaf; process 1: 2 leaves)."
+    assert missing in told["structure"]["message"]
     assert "(process_allgather at program.py:" in told["gathered"]["message"]
     assert "(broadcast_one_to_all at program.py:" in told["two_sources"]["message"]
     assert "processes 0-1 pass is_source=True" in told["two_sources"]["message"]

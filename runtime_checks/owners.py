@@ -1,0 +1,104 @@
+"""Whose code a frame runs, and tracebacks without the frames of the checks."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+Owner = Literal["user", "library", "inside"]
+
+_HERE = {str(Path(__file__).parent), str(Path(__file__).resolve().parent)}
+_LIBRARY = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {str(Path(sysconfig.get_path("stdlib")).resolve())}
+)
+_JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
+
+
+@lru_cache(maxsize=8192)
+def owner_of(filename: str) -> Owner:
+    """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
+    if filename.startswith("<") or is_here(filename):
+        return "inside"
+    if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
+        return "inside"
+    if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
+        return "library"
+    return "user"
+
+
+def is_here(filename: str) -> bool:
+    """Whether a file is one of this package."""
+    return any(filename.startswith(here + "/") for here in _HERE)
+
+
+@lru_cache(maxsize=1)
+def _jax_folder() -> str:
+    module = sys.modules.get("jax")
+    origin = getattr(module, "__file__", None)
+    return str(Path(origin).parent) + "/" if origin else "\0"
+
+
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
+    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
+        trace = trace.tb_next
+    return trace
+
+
+def hide_inner_frames(error: BaseException) -> None:
+    """Take the frames of the checks from an exception that is about to leave them, whether an interrupt or a verdict.
+
+    What stays is what the user's own code has added, such as a handler of a signal. An exception that the checks were
+    handling meanwhile says nothing either.
+    """
+    if _shows_all():
+        return
+    error.__traceback__ = without_runner(error.__traceback__)
+    context = error.__context__
+    while context is not None and without_runner(context.__traceback__) is None:
+        context = context.__context__
+    error.__context__ = context
+
+
+def hide_frames(error: BaseException) -> None:
+    """Take the frames of the checks, through which it has passed, from an exception that is shown, and its causes."""
+    if _shows_all():
+        return
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = _joined([each for each in _parts(one.__traceback__) if not _is_ours(each)])
+            left += [other for other in (one.__cause__, one.__context__) if other is not None]
+
+
+def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _is_ours(part: TracebackType) -> bool:
+    return is_here(part.tb_frame.f_code.co_filename)
+
+
+def _joined(parts: list[TracebackType]) -> TracebackType | None:
+    if not parts:
+        return None
+    for one, other in zip(parts, [*parts[1:], None], strict=True):
+        one.tb_next = other
+    return parts[0]
+
+
+def _shows_all() -> bool:
+    """Whether the user has asked JAX for whole tracebacks."""
+    config = getattr(sys.modules.get("jax"), "config", None)
+    return getattr(config, "jax_traceback_filtering", None) == "off"
