@@ -268,11 +268,12 @@ def test_a_time_out_names_the_line_of_the_call_and_where_its_result_is_awaited(t
             tmp_path,
             STEPS
             + """
-w = step(w, everywhere([1, 1]))
+x = everywhere(np.ones(1 << 16))  # small programs are run within the call
+w = step(w, x)
 w.block_until_ready()
 if me == 1:
     time.sleep(100)  # sleeps
-w = step(w, everywhere([1, 1]))  # calls
+w = step(w, x)  # calls
 w.block_until_ready()  # waits
 """,
             options=("--mode", "background", "--timeout", limit),
