@@ -35,7 +35,7 @@ from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostdraws import shared_draws
-from spmdlint.analysis.inputs.hostkeys import SharedSplit, calls_over_rows, shared_splits, splits_in_states
+from spmdlint.analysis.inputs.hostkeys import Folding, SharedSplit, calls_over_rows, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
@@ -67,6 +67,7 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.variance.shuffle import ShuffledOrder
+from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.diagnostics import Location, Place
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.heuristics.spreading import Spreading
@@ -153,6 +154,7 @@ class Program:
             self._multi,
             self._entries,
             RowConditions(self.evaluator, *self._local_rows),
+            self._worlds,
             preview=self.preview,
             hazards=self.hazards,
         )
@@ -263,7 +265,13 @@ class Program:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
+        return Inputs(
+            self.evaluator, self.reach, self.effects, self._facets, self._multi, self._worlds, preview=self.preview
+        )
+
+    @cached_property
+    def _worlds(self) -> Worlds:
+        return Worlds(self.evaluator, self._facets.varies)
 
     def absent_names(self) -> Iterator[UseOfAbsent]:
         """Names and parameters that the configured version of JAX does not have: removed before it, or newer.
@@ -327,7 +335,9 @@ class Program:
         if self.multi_process != "never":
             given = (self.evaluator, typing_table(), self._facets.content)
             calls = tuple(calls_over_rows(self.evaluator))
-            for found in (*shared_splits(*given, calls), *splits_in_states(*given), *shared_draws(*given, calls)):
+            folding = Folding(self._facets.content)
+            splits = (*shared_splits(*given, calls, folding), *splits_in_states(*given, folding))
+            for found in (*splits, *shared_draws(*given, calls)):
                 if self.preview or self._multi.has_several(found.site.ref.path):
                     yield found
 

@@ -127,6 +127,7 @@ class Divergences:
         multi: MultiProcess,
         entries: Entries,
         rows: RowConditions,
+        worlds: Worlds,
         *,
         preview: bool,
         hazards: Collection[Hazard],
@@ -144,7 +145,7 @@ class Divergences:
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)
-        self.worlds = Worlds(evaluator, facets.varies)
+        self.worlds = worlds
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""

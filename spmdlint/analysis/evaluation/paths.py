@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LISTERS = frozenset(("iterdir", "rglob"))
 # Recognised on paths only: the file systems of fsspec have such a method as well, and they sort.
 _PATHS_LIST = frozenset(("glob",))
-_PATHS = frozenset(("pathlib.Path", "pathlib.PosixPath", "etils.epath.Path", "upath.UPath"))
+PATHS = frozenset(("pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath", "etils.epath.Path", "upath.UPath"))
 _GIVE_PATHS = frozenset("expanduser resolve absolute joinpath with_name with_suffix".split())
 _DEPTH = 6
 
@@ -30,7 +30,7 @@ def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> boo
     """Whether a value is certainly a path: made by the class, annotated as one, or joined with a string by ``/``."""
     made = certain(evaluator.value(frame, number))
     if isinstance(made, Applied):
-        return made.name in _PATHS
+        return made.name in PATHS
     if not depth:
         return False
     operation = frame.code.operations[frame.code.root_of(number)]
@@ -46,7 +46,7 @@ def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> boo
     if not isinstance(operation, s.Parameter):
         return False
     declared = evaluator.objects.annotations.class_of_parameter(frame, operation.name)
-    return isinstance(declared, External) and declared.name in _PATHS
+    return isinstance(declared, External) and declared.name in PATHS
 
 
 def _is_text(evaluator: Evaluator, frame: Frame, number: int) -> bool:

@@ -76,6 +76,7 @@ class Inputs:
         effects: Effects,
         facets: Facets,
         multi: MultiProcess,
+        worlds: Worlds,
         *,
         preview: bool,
     ) -> None:
@@ -86,7 +87,7 @@ class Inputs:
         self.multi = multi
         self.preview = preview
         self.control = Control(evaluator)
-        self.worlds = Worlds(evaluator, facets.varies)
+        self.worlds = worlds
 
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""

@@ -28,7 +28,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
-from spmdlint.analysis.variance.agreed import parts
+from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins
@@ -44,8 +44,6 @@ KEY_DEPTH = 24
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
 _CREATE = frozenset(("create",))
-_FOLD, _INDEX = "jax.random.fold_in", "jax.lax.axis_index"
-_FOLD_DEPTH = 6
 
 RowCall: TypeAlias = tuple[Frame, int, s.Call]
 """A call that passes each device a row: its frame, its number and the call itself."""
@@ -64,10 +62,10 @@ class SharedSplit(Struct, frozen=True):
 
 
 def shared_splits(
-    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall]
+    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall], folding: Folding
 ) -> Iterator[SharedSplit]:
     """Every such split whose keys go to a map over the devices of all processes, by one of the calls."""
-    search, alone, folding = KeySearch(evaluator, content), Alone(evaluator), Folding(content)
+    search, alone = KeySearch(evaluator, content), Alone(evaluator)
     for frame, given, call in calls:
         if folding.in_map(evaluator.value(frame, call.function)):
             continue
@@ -89,8 +87,8 @@ class Folding:
     def __init__(self, content: Origins) -> None:
         self.ev = content.ev
         self.content = content
-        asking = content.reach.calling((_INDEX,))
-        self._folds = {ref for ref in content.reach.calling((_FOLD,)) if self._folds_index(ref)} if asking else set()
+        folding = content.reach.calling((FOLD,))
+        self._folds = {ref for ref in folding if any(True for _ in keys_of_devices(self.ev, self.ev.free_frame(ref)))}
 
     def in_map(self, callees: Values) -> bool:
         """Whether a map runs a function, itself or through others, that folds the index of a device into a key."""
@@ -117,16 +115,6 @@ class Folding:
             for _, call in (frame.code.of_kind(s.Call) if self._folds else ())
             if any(frame.code.root_of(argument.value) == keys for argument in call.arguments)
         )
-
-    def _folds_index(self, ref: FunctionRef) -> bool:
-        frame = self.ev.free_frame(ref)
-        for _, call in frame.code.of_kind(s.Call):
-            if certain(self.ev.value(frame, call.function)) == External(_FOLD) and len(call.arguments) == 2:
-                folded = parts(self.ev, frame, call.arguments[1].value, _FOLD_DEPTH)
-                values = (value for part in folded for value in self.ev.value(frame, part))
-                if any(isinstance(value, Applied) and value.name == _INDEX for value in values):
-                    return True
-        return False
 
     @cached_property
     def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
@@ -169,12 +157,12 @@ def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
             yield frame, number, call
 
 
-def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
+def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins, folding: Folding) -> Iterator[SharedSplit]:
     """Such splits in a method of a state, where it is given to the devices: ``state.replicate()``.
 
     The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
     """
-    search, folding, project = KeySearch(evaluator, content), Folding(content), evaluator.project
+    search, project = KeySearch(evaluator, content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
@@ -277,7 +265,7 @@ class KeySearch:
             first = operation.arguments[0].value
             if isinstance(callee, External) and callee.name == "jax.random.split":
                 return self.made(frame, first, depth - 1)
-            if isinstance(callee, External) and callee.name == _FOLD and len(operation.arguments) == 2:
+            if isinstance(callee, External) and callee.name == FOLD and len(operation.arguments) == 2:
                 counts = self._counts(frame, operation.arguments[1].value)
                 return self.made(frame, first, depth - 1) if counts else None
             if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):

@@ -1,25 +1,33 @@
-"""Keys that are shared on purpose: another one from the same split is made different for each device."""
+"""Keys that are made different for each device on purpose, and keys of the same split that are therefore shared so."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.variance.agreed import parts
 from spmdlint.program import summary as s
 
-_FOLD = "jax.random.fold_in"
+FOLD = "jax.random.fold_in"
 _INDEX = "jax.lax.axis_index"
+_DEPTH = 6
 
 
 def has_own_sibling(ev: Evaluator, split: Site) -> bool:
     """Whether a key from the same split has the index of the device folded in: its author tells the two apart."""
     frame = ev.free_frame(split.ref)
+    return any(_split_of(frame, key) == split.number for key in keys_of_devices(ev, frame))
+
+
+def keys_of_devices(ev: Evaluator, frame: Frame) -> Iterator[int]:
+    """The keys that a function makes different for each device: it folds in its index, or a number made from that."""
     for _, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
-        if not _calls(ev, frame, call, _FOLD) or len(call.arguments) < 2:
-            continue
-        key, folded = (argument.value for argument in call.arguments[:2])
-        if _split_of(frame, key) == split.number and _is_index(ev, frame, folded):
-            return True
-    return False
+        if certain(ev.value(frame, call.function)) == External(FOLD) and len(call.arguments) == 2:
+            key, folded = (argument.value for argument in call.arguments)
+            made_from = (value for part in parts(ev, frame, folded, _DEPTH) for value in ev.value(frame, part))
+            if any(isinstance(value, Applied) and value.name == _INDEX for value in made_from):
+                yield key
 
 
 def _split_of(frame: Frame, number: int) -> int:
@@ -31,13 +39,3 @@ def _split_of(frame: Frame, number: int) -> int:
         root = code.root_of(operation.value if isinstance(operation, s.Item) else operation.base)
         operation = code.operations[root]
     return root
-
-
-def _is_index(ev: Evaluator, frame: Frame, number: int) -> bool:
-    operation = frame.code.operations[frame.code.root_of(number)]
-    return isinstance(operation, s.Call) and _calls(ev, frame, operation, _INDEX)
-
-
-def _calls(ev: Evaluator, frame: Frame, call: s.Call, name: str) -> bool:
-    callee = certain(ev.value(frame, call.function))
-    return getattr(callee, "name", None) == name

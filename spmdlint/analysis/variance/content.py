@@ -12,6 +12,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.paths import PATHS
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
@@ -69,7 +70,7 @@ _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = tuple(
     "base64. binascii. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
-    "optax. os.path. pathlib. etils.epath. upath. random.Random re. statistics. struct. zlib.".split(),
+    "optax. os.path. random.Random re. statistics. struct. zlib.".split(),
 )
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
@@ -409,7 +410,7 @@ class Variance(Property):
             return None
         if name == "builtins.max" and raised_to_what_is_alike(origins, frame, arguments):
             return None
-        if name in _CARRIERS or name.startswith(_CARRYING):
+        if name in _CARRIERS or name in PATHS or name.startswith(_CARRYING):
             found = origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments))
         return CONTINUE
