@@ -238,7 +238,7 @@ class Hook:
             tree_above=options.tree_above,
             off=tuple(session.own.layers_off),
             past=past,
-            site=site.short if site is not None else "",
+            site=site.path if site is not None else "",
         )
 
     def _retire(self) -> None:

@@ -24,14 +24,14 @@ LONGEST_PAUSE = 0.25  # or, in a large job, as long as
 LOOKS_A_SECOND = 512  # of all processes together take
 CLOSINGS_A_SECOND = 256  # of processes whose patience ends at the same time: each would read all registrations
 AT_THE_END = 3.0  # seconds that a process whose program has ended leaves to those that have not registered
-SHOWN = 8  # programs of the past
 
 
 class Member(msgspec.Struct, frozen=True):
     """What a process says about its checks when it registers; an absent field is that of a release without it.
 
     ``token`` tells two processes of one number apart. ``off`` are the layers of interception that are off. ``past`` are
-    programs over several processes that ran before the checks were on, and ``site`` is where they were enabled.
+    programs over several processes that ran before the checks were on, and ``site`` is where they were enabled, with
+    the lines through which that was called.
     """
 
     token: str = ""
@@ -91,7 +91,7 @@ def decide(members: Mapping[int, Member | None], count: int, waited: float | Non
         if told is not None:
             return Decision(False, f"{field.words}: {told}", field.advice)
     if any(one.past for one in known.values()):
-        told = _sides({process: _past(one) for process, one in known.items()})
+        told = _sides(_pasts(known))
         if told is not None:
             return Decision(False, f"the processes were not enabled at the same place: {told}", _ONE_PLACE)
     if len(known) == count:
@@ -107,9 +107,15 @@ def decide(members: Mapping[int, Member | None], count: int, waited: float | Non
     )
 
 
-def _past(one: Member) -> str:
-    ran = f"after {', '.join(one.past[:SHOWN])} had run" if one.past else "before any parallel call"
-    return f"at {one.site or 'an unknown line'}, {ran}"
+def _pasts(members: Mapping[int, Member]) -> dict[int, str]:
+    """Where each process was enabled, and after which programs: those that not all have run, if there are any."""
+    common = set.intersection(*(set(one.past) for one in members.values()))
+    told: dict[int, str] = {}
+    for process, one in members.items():
+        own = [name for name in one.past if name not in common] or one.past
+        ran = f"after {', '.join(own)} had run" if own else "before any parallel call"
+        told[process] = f"at {one.site or 'an unknown line'}, {ran}"
+    return told
 
 
 def _sides(told: Mapping[int, str]) -> str | None:

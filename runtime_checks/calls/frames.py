@@ -52,6 +52,11 @@ class Site:
         """The line without its folder."""
         return f"{Path(self.filename).name}:{self.line}"
 
+    @property
+    def path(self) -> str:
+        """The line and those of its callers, all without their folders."""
+        return " from ".join([self.short, *(Path(caller).name for caller in self.callers)])
+
 
 def user_site(frame: FrameType | None) -> Site | None:
     """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""

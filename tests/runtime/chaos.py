@@ -185,7 +185,11 @@ def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tupl
             else:
                 kind = "program"
             return Expected(kind, [(group, number)])
-    return Expected("missing", [(group, min(len(theirs), len(own)) + 1)])
+    number = min(len(theirs), len(own)) + 1
+    more = max(theirs, own, key=len)[number - 1 : number + 1]
+    # A barrier is two calls, its name and a gathering: both are what the others have not made.
+    within = [number, number + 1] if more[0][0] == "barrier" else [number]
+    return Expected("missing", [(group, one) for one in within])
 
 
 def judge(schedule: Schedule, results: list[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from pathlib import Path
@@ -57,6 +58,19 @@ def test_a_past_that_is_the_same_at_the_same_line_is_none() -> None:
     warm = member(past=("jit_step",), site="train.py:9")
     assert decide({0: warm, 1: warm}, 2, None) == Decision(True)
     assert decide({0: warm, 1: member(past=("jit_step",), site="train.py:10")}, 2, None) != Decision(True)
+
+
+def test_a_difference_is_found_among_any_number_of_programs_and_lines() -> None:
+    """All that ran counts, and the lines through which a helper was called that calls enable()."""
+    names = tuple(f"jit_{number}" for number in range(20))
+    there = member(past=(*names, "jit_last"), site="setup.py:9 from train.py:3")
+    found = decide({0: member(past=names, site="setup.py:9 from train.py:3"), 1: there}, 9, None)
+    assert found is not None
+    assert not found.checked
+    assert "process 1: at setup.py:9 from train.py:3, after jit_last had run" in found.reason
+    found = decide({0: member(past=names, site="setup.py:9 from train.py:8"), 1: member(past=names)}, 9, None)
+    assert found is not None
+    assert not found.checked
 
 
 def test_who_is_absent_is_named() -> None:
@@ -215,25 +229,40 @@ def test_a_late_one_joins_or_follows(tmp_path: Path, mode: str, delays: tuple[fl
         assert output.count("off in all processes") == (0 if checked else 1), output
 
 
-def test_who_enables_later_in_the_program_is_not_compared(tmp_path: Path) -> None:
+# What a process runs before it enables the checks, in a job whose other process has recorded it: a function that is
+# still there, and one that was made for the call, of which nothing is left.
+EARLY = {"kept": "step(x)", "dropped": "jax.jit(lambda a: a.sum() * 2)(x)"}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+@pytest.mark.parametrize("early", EARLY.values(), ids=EARLY)
+def test_who_enables_later_in_the_program_is_not_compared(tmp_path: Path, mode: str, early: str) -> None:
     """Process 1 has made calls that process 0 has recorded, and it has not."""
-    program = PROGRAM.partition("for _ in range(80)")[0]
-    late = """
+    program = PROGRAM.partition("for _ in range(5)")[0]
+    late = f"""
+def begin():
+    runtime_checks.enable("{mode}", join_within=8)
+
+if not number:
+    begin()
+total = {early}
 if number:
-    for _ in range(3):
-        total = step(x)
-    runtime_checks.enable("background")
-else:
-    for _ in range(3):
-        total = step(x)
+    begin()
 for _ in range(3):
     total = step(x)
+    float(total)
 """
-    ended = alone(tmp_path, 'MODES, DELAYS = ["background", ""], [0, 0]\n' + program + late)
+    ended = alone(tmp_path, 'MODES, DELAYS = ["", ""], [0, 0]\n' + program + late)
     assert [status for status, _ in ended] == [0, 0], ended
     for _, output in ended:
         assert "diverged" not in output
-        assert "were not enabled at the same place" in output
+        assert output.count("off in all processes") == 1, output
+        if mode == "background":
+            told = (
+                r"not enabled at the same place: .*process 1: at alone\.py:\d+ from alone\.py:\d+, after [^;]+ had run"
+            )
+            assert re.search(told, output), output
+        # In lockstep, process 0 waits in its first call for process 1, which may wait for it in an earlier one.
 
 
 def test_lockstep_of_too_many_is_refused(tmp_path: Path) -> None:
