@@ -10,11 +10,15 @@ import faulthandler
 import os
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
 from spmdlint.runtime_checks.ending.abort import c_handler
 from spmdlint.runtime_checks.reporting.printing import write_error
+
+PIECES_COME_WITHIN = 0.02  # seconds between two writes of faulthandler, which take microseconds
+SETTLED_LOOKS = 10  # whoever sends signals all the time is answered, too
 
 
 class _PipeEnd:
@@ -79,6 +83,16 @@ class Demand:
 
     def asked(self) -> bool:
         """Whether a report was requested since the last look."""
+        if not self._arrived():
+            return False
+        for _ in range(SETTLED_LOOKS):  # a stack comes in many pieces, and the rest of it is no other request
+            time.sleep(PIECES_COME_WITHIN)
+            if not self._arrived():
+                break
+        return True
+
+    def _arrived(self) -> bool:
+        """Whether anything was written to the pipe since the last look."""
         if self._number is None:
             return False
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,39 @@ total(x).block_until_ready()
     assert "Process 0 is at" in first
     assert "4 parallel calls begun" in first
     assert "Process" not in second
+
+
+def test_a_deep_stack_is_one_request() -> None:
+    """The signal's handler writes the stack of the process piece by piece, while whoever answers is reading."""
+    program = """
+import os, subprocess, threading, time
+from spmdlint.runtime_checks.watching.demand import Demand
+
+def deep(levels):
+    if levels:
+        deep(levels - 1)
+    else:
+        # As in XLA: the process is asked while its main thread does not hold the interpreter.
+        subprocess.Popen(["sh", "-c", f"sleep 0.1; kill -USR2 {os.getpid()}"])
+        time.sleep(0.5)
+
+demand, answers, over = Demand("USR2"), 0, False
+
+def answer():
+    global answers
+    while not over:
+        answers += demand.asked()
+
+thread = threading.Thread(target=answer)
+thread.start()
+for _ in range(5):
+    deep(90)
+over = True
+thread.join()
+print("answers", answers)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "answers 5\n", ended
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
