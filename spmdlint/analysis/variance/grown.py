@@ -24,6 +24,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sifted import of_tests
 from spmdlint.program import summary as s
 
 
@@ -52,6 +53,10 @@ class Grown:
                 return found
         return None
 
+    def of_yields(self, content: Origins, frame: Frame, yields: Iterable[int]) -> Reason | None:
+        """Why a generator yields more elements on some processes."""
+        return self._filled(content, frame, yields, None, f"what {frame.code.function.name}() yields")
+
     def _filled(
         self, content: Origins, frame: Frame, filling: Iterable[int], use: int | None, name: str
     ) -> Reason | None:
@@ -67,6 +72,10 @@ class Grown:
                 arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
                 if len(arms[0]) == len(arms[1]):
                     continue  # the other arm puts something else into it
+                if in_loop:
+                    sifted = of_tests(content, frame, number, (branch.test,), _rounds(frame, branch.block))
+                    if sifted is not None:
+                        return sifted
                 found = content.of(frame, branch.test) or of_question(self.emptiness, frame, branch.test)
                 if found is None or (in_loop and found.source is not found):
                     continue
@@ -74,6 +83,13 @@ class Grown:
                     text = f"only some processes put something into {name} here"
                     return Reason(Site(frame.ref, number), text, found.kind, found)
         return None
+
+
+def _rounds(frame: Frame, block: int) -> list[int]:
+    """The elements of the loops around a block, that of the innermost first."""
+    function, loops = frame.code.function, frame.code.flow.loops
+    around = sorted((len(body), header) for header, body in loops.items() if block in body)
+    return [test for _, header in around if (test := function.blocks[header].test) is not None]
 
 
 def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> bool:

@@ -115,7 +115,8 @@ class Iterated:
                 if found is not None and found.kind == "data":
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
         found = self._delegated(origins, frame) or self._until_left(frame, yields)
-        return found or self.length.of_dealt(origins, frame, sorted(yields.values()))
+        found = found or self.length.of_dealt(origins, frame, sorted(yields.values()))
+        return found or self.length.grown.of_yields(self.length.content, frame, sorted(yields.values()))
 
     def _delegated(self, origins: Origins, frame: Frame) -> Reason | None:
         """Why the iterable of a ``yield from`` has a different length."""

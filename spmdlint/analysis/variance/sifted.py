@@ -6,6 +6,8 @@ each process. A test of a name or path for its ending, or of an entry for its pr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
 from spmdlint.analysis.variance.emptiness import filters
@@ -19,13 +21,36 @@ _DEPTH = 8
 
 def of_comprehension(content: Origins, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
     """Why a comprehension keeps differently many elements on each process: ``[x for x in mine if len(x) < 128]``."""
+    return of_tests(content, frame, number, filters(content, frame, collected), collected.loops)
+
+
+def of_tests(content: Origins, frame: Frame, number: int, tests: Iterable[int], loops: Iterable[int]) -> Reason | None:
+    """Why differently many elements of loops pass these tests on each process; what is kept is kept at ``number``."""
     operations = frame.code.operations
-    tests = filters(content, frame, collected)
-    loops = [(loop, step) for loop in collected.loops if isinstance(step := operations[loop], s.Next)]
-    for loop, step in loops:
+    for loop in loops:
+        step = operations[loop]
+        if not isinstance(step, s.Next):
+            continue
+        found = None
         if any(_judges(content.ev, frame, test, loop) for test in tests):
-            return _of_own(content, frame, number, step.iterable)
+            found = _of_own(content, frame, number, step.iterable)
+        found = found or _of_own_parts(content, frame, number, tests, loop, step.iterable)
+        if found is not None:
+            return found
     return None
+
+
+def _of_own_parts(
+    content: Origins, frame: Frame, number: int, tests: Iterable[int], loop: int, iterable: int
+) -> Reason | None:
+    """Why tests keep some of the parts that this process holds of a global array: its layout decides how many."""
+    found = content.of(frame, loop)
+    if found is None or found.kind != "data" or content.of(frame, iterable) is not None:
+        return None
+    if not any(_asks_about(frame, test, loop) for test in tests):
+        return None
+    text = "how many of this process's own parts are kept depends on where the array lies"
+    return Reason(Site(frame.ref, number), text, "data", found)
 
 
 def of_filter(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
@@ -56,6 +81,17 @@ def _judges(ev: Evaluator, frame: Frame, test: int, element: int) -> bool:
     if isinstance(operation, s.Call) and _is_own(ev, frame, operation.function):
         return any(_made_of(frame, argument.value, element, _DEPTH) for argument in operation.arguments)
     return False
+
+
+def _asks_about(frame: Frame, test: int, element: int) -> bool:
+    """Whether a condition compares an element, or a part of it, with something."""
+    operation = frame.code.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _asks_about(frame, operation.operand, element)
+    if isinstance(operation, s.BoolOp):
+        return any(_asks_about(frame, operand, element) for operand in operation.operands)
+    asked = operation.operands if isinstance(operation, s.Compare) else (test,)
+    return any(_made_of(frame, each, element, _DEPTH) for each in asked)
 
 
 def _is_own(ev: Evaluator, frame: Frame, function: int) -> bool:
