@@ -267,10 +267,10 @@ class Effects:
                 passed = [argument.value for argument in operation.arguments]
                 if strength == "weak" and sharded(self.ev, callee):
                     strength = "strong"  # even if it is given arrays that are on this process alone
-                if strength == "weak" and self.local.runs_here(frame, number, operation):
-                    return
                 if strength == "weak" and self._communicates(frame, operation, callee):
                     strength = "strong"
+                if strength == "weak" and self.local.runs_here(frame, number, operation):
+                    return
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
