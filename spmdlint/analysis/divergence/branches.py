@@ -58,7 +58,7 @@ MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 
 What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided
 often no longer matters.
 """
-MAX_ENTERED = 8
+MAX_ENTERED = 32
 """The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 HAZARDS: tuple[Hazard, ...] = get_args(Hazard)
@@ -96,14 +96,14 @@ class _Told:
         self.any = False
         """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
-        self._by_call: dict[Site, int] = {}
+        self._by_call: dict[tuple[Site, ...], int] = {}
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
         self.any = True
         if other.hazard not in self._hazards:
             return
-        number = self._by_call.get(other.call.site)
+        number = self._by_call.get(other.call.path)
         if number is not None:
             told = self.found[number]
             covered = (other.hazard, other.call.site)
@@ -112,7 +112,7 @@ class _Told:
             return
         if with_calls:
             for call in (other.call, *other.others):
-                self._by_call.setdefault(call.site, len(self.found))
+                self._by_call.setdefault(call.path, len(self.found))
         self.found.append(other)
 
 
