@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from spmdlint.analysis.callgraph.effects import ParallelCall
+    from spmdlint.analysis.divergence.body import Inside
     from spmdlint.analysis.divergence.branches import Divergence, Hazard
     from spmdlint.analysis.evaluation.values import Site
     from spmdlint.analysis.variance.reason import Reason
@@ -106,11 +107,26 @@ def _words(program: Program, found: Divergence, at: str, more: str) -> tuple[str
             left,
         )
     varies = "This condition is not the same on every process."
+    body = _body(program, found)
+    if body is not None:
+        fact = f"the condition at {at} lets only some processes make it{more}"
+        if body.leaves:
+            fact = f"only the processes that leave early because of the condition at {at} make it{more}"
+        return fact, varies, missed
     if _leaves_a_loop(program, found.branch):
         way = "early exit" if found.early_exit else "loop exit"
         return f"each process makes {times} because of the {way} at {at}", varies, left
     guard = "early exit" if found.early_exit else "condition"
     return f"the {guard} at {at} lets only some processes make it{more}", varies, missed
+
+
+def _body(program: Program, found: Divergence) -> Inside | None:
+    """How the body of the branch contains the call, if it does: then the call is made by those that leave early."""
+    if found.call.site.ref != found.branch.ref:
+        return None
+    from spmdlint.analysis.divergence.body import inside  # which a run without such a finding does not need
+
+    return inside(program.evaluator.flow(found.branch.ref), found.branch.number, found.call.site.number)
 
 
 def _leaves_a_loop(program: Program, branch: Site) -> bool:
