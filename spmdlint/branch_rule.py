@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Place, Related, sentence
 from spmdlint.rule import Rule, load_rules
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class BranchRule(Rule):
         count = sum(not _is_recursive(call) for call in found.others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         fact, note, effect = _words(program, found, at, more)
-        related = [Related(program.place(found.branch), note)]
-        related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        related = list(_steps(program, found, note))
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         kind = found.reason.kind
         usual = self.other_ways_out.get(kind, self.way_out)
@@ -63,6 +62,24 @@ class BranchRule(Rule):
         codes = {rule.hazard: rule.code for rule in load_rules() if isinstance(rule, BranchRule)} if found.also else {}
         also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
         return replace(finding, also=also)
+
+
+def _steps(program: Program, found: Divergence, note: str) -> Iterator[Related]:
+    """The branch and the steps from the source to it; one step if the source is all there is, and is in its row."""
+    branch = program.place(found.branch)
+    steps = [(program.place(step.site), step.text) for step in found.reason.chain()]
+    if len(steps) == 1 and _is_in_row(steps[0][0], branch):
+        yield Related(branch, f"{note.removesuffix('.')}: {steps[0][1]}.")
+        return
+    yield Related(branch, note)
+    yield from (Related(place, sentence(text)) for place, text in steps)
+
+
+def _is_in_row(inner: Place, outer: Place) -> bool:
+    """Whether one place is a part of another that is in one row."""
+    rows = {inner.start.row, inner.end.row, outer.start.row, outer.end.row}
+    within = outer.start.column <= inner.start.column and inner.end.column <= outer.end.column
+    return inner.path == outer.path and len(rows) == 1 and within
 
 
 def _why(program: Program, reason: Reason, seen_from: Path) -> str:

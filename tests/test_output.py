@@ -419,3 +419,44 @@ def test_a_call_of_those_that_leave_early_is_told_from_one_of_those_that_stay(pr
     (finding,) = (each for each in project.check().json if each["location"]["row"] == row)
     assert f"and {fact}" in finding["message"]
     assert ("The other processes never join it" in finding["help"]) == (call != "j")
+
+
+SOURCES = """\
+import jax
+from jax.experimental.multihost_utils import sync_global_devices as sync
+
+
+def is_first():
+    return jax.process_index() == 0
+
+
+if jax.process_index() == 0:
+    sync("a")
+
+if is_first():
+    sync("b")
+
+first = jax.process_index() == 0
+if first:
+    sync("c")
+
+if (
+    jax.process_index()
+    == 0
+):
+    sync("d")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"), [("a", [9]), ("b", [12, 6, 12]), ("c", [16, 15, 16]), ("d", [20, 20])], ids="abcd"
+)
+def test_a_condition_and_the_source_in_its_row_are_one_note(project, call, rows):
+    project.write({"a.py": SOURCES})
+    row = next(number for number, line in enumerate(SOURCES.splitlines(), 1) if f'sync("{call}")' in line)
+    (finding,) = (each for each in project.check().json if each["location"]["row"] == row)
+    told = [each["message"] for each in finding["related"]]
+    assert [each["location"]["row"] for each in finding["related"]] == rows
+    assert told[0].startswith("This condition is not the same on every process")
+    source = "jax.process_index() differs between processes."
+    assert told[0].endswith(f": {source}") if len(told) == 1 else source in told[1:]
