@@ -54,7 +54,9 @@ def read(path: Path) -> list[Mark]:
 
 def text(entries: Iterable[Mark]) -> str:
     """The text of a baseline: one entry per line, sorted, so that version control can merge it."""
-    lines = [json.dumps(asdict(entry), ensure_ascii=False) for entry in sorted(entries)]
+    marks = map(asdict, entries)
+    written = ({name: value for name, value in each.items() if value or name != "through"} for each in marks)
+    lines = sorted(json.dumps(each, ensure_ascii=False) for each in written)
     listed = ",\n    ".join(lines)
     return f'{{\n  "version": {VERSION},\n  "findings": [{f"{chr(10)}    {listed}{chr(10)}  " if lines else ""}]\n}}\n'
 
@@ -81,6 +83,7 @@ def _found_again(
     """Add matching entries to ``known``; returns the entries that do not match."""
     ways: list[Callable[[Mark], Hashable]] = [
         lambda m: m,
+        lambda m: (m.code, m.path, m.scope, m.text, m.through),
         lambda m: (m.code, m.path, m.scope, m.text),
         lambda m: (m.code, m.path, m.text),
         lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,

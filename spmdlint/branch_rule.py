@@ -57,11 +57,12 @@ class BranchRule(Rule):
             place=place,
             help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
-            cause=program.cause(found.reason),
+            cause=program.cause(found.reason) or (program.place(found.branch),),
         )
         codes = {rule.hazard: rule.code for rule in load_rules() if isinstance(rule, BranchRule)} if found.also else {}
         also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
-        return replace(finding, also=also)
+        below = program.function_name(found.call.path[1]) if len(found.call.path) > 1 else ""
+        return replace(finding, also=also, through=below or "")
 
 
 def _steps(program: Program, found: Divergence, note: str) -> Iterator[Related]:

@@ -72,6 +72,8 @@ class Diagnostic(Struct, frozen=True):
     """What to mend, if findings at other places go away with it: a source, and the calls that hand its value on."""
     also: tuple[tuple[str, Place], ...] = ()
     """The codes of other findings that this one stands for, and where they would be."""
+    through: str = ""
+    """The function that is called at the place: others may be called there, each of which is a finding of its own."""
 
     def sort_key(self) -> tuple[Place, str, str]:
         """The order of output: by file and position, then by code."""

@@ -1,7 +1,8 @@
 """What identifies a finding in the next run, even if lines were inserted above it.
 
 It does not include the row number, but the rule, the file, the code on the line without its layout, the function around
-it and the lines next to it. Formats make fingerprints of it, and baselines are matched by it.
+it and the lines next to it; and the function that is called there, where that tells findings on one line apart. Formats
+make fingerprints of it, and baselines are matched by it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Mark(Struct, frozen=True, order=True):
     text: str
     before: str
     after: str
+    through: str = ""
 
 
 def mark(finding: Diagnostic, rows: Sequence[str], base: Path) -> Mark:
@@ -43,6 +45,7 @@ def mark(finding: Diagnostic, rows: Sequence[str], base: Path) -> Mark:
         text=_normal(rows[row - 1]) if 0 < row <= len(rows) else "",
         before=_neighbour(rows, range(row - 2, -1, -1)),
         after=_neighbour(rows, range(row, len(rows))),
+        through=finding.through,
     )
 
 
@@ -64,7 +67,8 @@ def fingerprints(findings: Iterable[Diagnostic], sources: Mapping[Path, Source],
     seen: Counter[str] = Counter()
     found = []
     for each in marks(findings, sources, base):
-        key = hashlib.blake2b("\0".join((each.code, each.path, each.text)).encode(), digest_size=8).hexdigest()
+        what = (each.code, each.path, each.text, *filter(None, (each.through,)))
+        key = hashlib.blake2b("\0".join(what).encode(), digest_size=8).hexdigest()
         seen[key] += 1
         found.append(f"{key}:{seen[key]}")
     return found

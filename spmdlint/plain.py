@@ -24,6 +24,7 @@ class PlainFinding(Struct, array_like=True):
     fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]], Change | None] | None
     cause: list[_Span]
     also: list[tuple[str, _Span]]
+    through: str
 
 
 _Span = tuple[bytes, int, int, int, int]
@@ -45,6 +46,7 @@ def plain(finding: Diagnostic) -> PlainFinding:
         else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits], fix.change),
         list(map(_span, finding.cause)),
         [(code, _span(place)) for code, place in finding.also],
+        finding.through,
     )
 
 
@@ -57,7 +59,19 @@ def diagnostic(kept: PlainFinding) -> Diagnostic:
     related = tuple(Related(_place(span), text) for span, text in kept.related)
     place, cause = _place(kept.place), tuple(map(_place, kept.cause))
     also = tuple((code, _place(span)) for code, span in kept.also)
-    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, place, kept.help, related, fix, cause, also)
+    return Diagnostic(
+        kept.code,
+        kept.name,
+        kept.severity,
+        kept.message,
+        place,
+        kept.help,
+        related,
+        fix,
+        cause,
+        also,
+        kept.through,
+    )
 
 
 def _span(place: Place) -> _Span:

@@ -45,6 +45,43 @@ def test_what_the_baseline_holds_is_not_shown_and_what_is_new_is(project):
     assert len(project.check().found) == 2
 
 
+DECORATOR = """import functools
+import jax
+
+def rank_zero_only(function):
+    @functools.wraps(function)
+    def inner(*args):
+        if jax.process_index() == 0:
+            return function(*args)
+    return inner
+"""
+USER = """from jax.experimental import multihost_utils
+from decorator import rank_zero_only
+
+@rank_zero_only
+def {name}(x):
+    multihost_utils.{call}(x)
+
+{name}(1)
+"""
+
+
+def test_another_function_under_a_known_decorator_is_new(project):
+    one = USER.format(name="first", call="process_allgather")
+    project.write({"decorator.py": DECORATOR, "one.py": one})
+    write_baseline(project)
+    assert [entry["through"] for entry in entries(project)] == ["first"]
+    # The new one comes first, and makes the same call.
+    project.write({"a.py": USER.format(name="fresh", call="process_allgather")})
+    for options in ((), ("--touching", "a.py")):
+        (found,) = project.check(*BASELINE, *options).json
+        assert (found["filename"].rpartition("/")[2], found["location"]["row"]) == ("decorator.py", 8)
+        assert "reached through fresh()" in found["message"]
+    whole = project.run("check").out
+    assert whole.count("also, for the same cause") == 1
+    assert whole.endswith("Found 2 problems with one cause.\n")
+
+
 MOVED = {
     "lines above": HEAD + "x = 1\n" * 20 + guarded("save", "saved"),
     "another layout": HEAD

@@ -187,8 +187,8 @@ class Explainer:
         """The guard, with why no rule reports it."""
         if guard.answer is None or not guard.variation.facets or guard.site in self.told:
             return guard
-        branch = next(each for each in self.control.branches(frame.ref) if each.test == guard.site.number)
-        return replace(guard, silence=self.divergences.why_none(frame, branch.block))
+        block = self.ev.function(frame).block_of[guard.site.number]
+        return replace(guard, silence=self.divergences.why_none(frame, block))
 
     def guards(self, frame: Frame, block: int) -> Iterator[Guard]:
         """What decides whether a block of a function runs, without the silence of the rules."""

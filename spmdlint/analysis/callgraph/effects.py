@@ -184,7 +184,7 @@ class Effects:
         """The parallel calls that one call makes, directly or through the project's functions."""
         if frame in self._silent:
             return
-        callees = self.ev.value(frame, operation.function)
+        callees = self.callees(frame, operation)
         step = unknown_map(self.ev, frame, operation, callees)
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
@@ -198,18 +198,27 @@ class Effects:
             return
         yield from self.of_callee(frame, number, operation, callee)
 
+    def callees(self, frame: Frame, operation: s.Call) -> Values:
+        """The functions that a call may run; not None, which cannot be called, as in ``losses.get(name)(x)``."""
+        found = self.ev.value(frame, operation.function)
+        return frozenset(map(self._runs, found - _NONE)) if len(found) > 1 else found
+
+    def _runs(self, callee: Value) -> Value:
+        """The function that a call of a value runs: the ``__call__`` of an object."""
+        method = certain(self.ev.objects.attribute(callee, "__call__")) if isinstance(callee, Instance) else None
+        return method if isinstance(method, FunctionValue) else callee
+
     def _of_several(self, frame: Frame, number: int, operation: s.Call, callees: Values) -> Iterator[ParallelCall]:
         """The parallel call that a call makes if it runs one of several functions, each of which is a parallel call.
 
         They are looked up by a key, for example: ``losses[name](x)``. If all are functions of the project, what they
-        do is known better. None cannot be called, so ``losses.get(name)(x)`` runs one of the others.
+        do is known better.
         """
-        run = callees - _NONE
-        if len(run) < 2 or all(isinstance(callee, FunctionValue) for callee in callees):
+        if len(callees) < 2 or all(isinstance(callee, FunctionValue) for callee in callees):
             return
-        if not all(isinstance(callee, (Applied, External, FunctionValue)) for callee in run):
+        if not all(isinstance(callee, (Applied, External, FunctionValue)) for callee in callees):
             return
-        ways = [tuple(self.of_callee(frame, number, operation, each)) for each in ordered(run)]
+        ways = [tuple(self.of_callee(frame, number, operation, each)) for each in ordered(callees)]
         if not all(len(way) == 1 for way in ways):
             return
         calls = [way[0] for way in ways]
@@ -226,15 +235,12 @@ class Effects:
     def one_of(self, frame: Frame, callees: Values) -> list[FunctionValue]:
         """The project functions among which a call chooses, if it can run nothing else, in source order.
 
-        A callable object counts as its ``__call__`` method. If no caller is known, a function that a caller may have
-        passed instead is left out, because one of the others runs when nothing is passed; the frames of known callers
-        determine what was passed.
+        If no caller is known, a function that a caller may have passed instead is left out, because one of the others
+        runs when nothing is passed; the frames of known callers determine what was passed.
         """
-        method = self.ev.objects.attribute
-        run = [certain(method(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
-        functions = [callee for callee in run if isinstance(callee, FunctionValue)]
+        functions = [callee for callee in callees if isinstance(callee, FunctionValue)]
         others = (FunctionValue,) if self.reach.callers.get(frame.ref) else (FunctionValue, Free)
-        if not all(isinstance(callee, others) for callee in run):
+        if not all(isinstance(callee, others) for callee in callees):
             return []
         return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
@@ -250,6 +256,10 @@ class Effects:
         callee = compiled_in(self.calls, callee) or callee
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
+            if known is not None and known.kind == "currying" and callee.arguments.positional:
+                for each in ordered(callee.arguments.positional[0]):
+                    if isinstance(each, (Applied, External)):
+                        yield from self.of_callee(frame, number, operation, each)
             if known is not None and (known.kind == "jit" or known.spans):
                 if on_local_devices(callee):
                     return
@@ -257,10 +267,10 @@ class Effects:
                 passed = [argument.value for argument in operation.arguments]
                 if strength == "weak" and sharded(self.ev, callee):
                     strength = "strong"  # even if it is given arrays that are on this process alone
-                if strength == "weak" and self.local.runs_here(frame, number, operation):
-                    return
                 if strength == "weak" and self._communicates(frame, operation, callee):
                     strength = "strong"
+                if strength == "weak" and self.local.runs_here(frame, number, operation):
+                    return
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):

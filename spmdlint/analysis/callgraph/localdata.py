@@ -36,9 +36,11 @@ class LocalData:
 
     def runs_here(self, frame: Frame, number: int, call: s.Call) -> bool:
         """Whether a call of a compiled function runs on this process alone, by its arguments or its default device."""
-        managers = managers_around(frame, number)
+        managers = list(managers_around(frame, number))
         if any(_DEFAULT_DEVICE in self.ev.value(frame, manager.function) for manager in managers):
             return True
+        if not call.arguments:
+            return not managers and self._takes_all(frame, call)  # a context may say on which devices
         return self._arguments(frame, call, DEPTH, set())
 
     def _arguments(self, frame: Frame, call: s.Call, depth: int, seen: set[int]) -> bool:
@@ -51,14 +53,16 @@ class LocalData:
         return bool(given) and all(self._is_local(frame, value, depth, seen) for value in given)
 
     def _takes_all(self, frame: Frame, call: s.Call) -> bool:
-        """Whether the callee is a compiled function of a module: its only arrays are its arguments."""
+        """Whether a compiled function has no arrays but its arguments: it reads no name of a function around it."""
         callee = certain(self.ev.value(frame, call.function))
         if not isinstance(callee, Applied) or callee.receiver is not None or not callee.arguments.positional:
             return False
         run = certain(callee.arguments.positional[0])
         if not isinstance(run, FunctionValue) or run.receiver is not None:
             return False
-        return run.outer is None or run.outer.ref.index == 0
+        code = self.ev.code(run.ref)
+        scopes = (code.scope_of(load.name) for _, load in code.of_kind(s.Load))
+        return all(scope is None or scope is code.function for scope in scopes)
 
     def _is_local(self, frame: Frame, number: int, depth: int, seen: set[int]) -> bool:
         def says(operation: s.Operation, depth: int) -> bool:

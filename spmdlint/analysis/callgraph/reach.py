@@ -239,7 +239,13 @@ class Visitor:
 
     def _spans(self, callee: Value | None) -> bool:
         callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
+        if isinstance(callee, Applied) and callee.arguments.positional and self._is_currying(callee.name):
+            return any(map(self._spans, callee.arguments.positional[0]))
         return isinstance(callee, (External, Applied)) and self._is_spanning(callee.name)
+
+    def _is_currying(self, name: str) -> bool:
+        known = self.ev.knowledge.get(name)
+        return known is not None and known.kind == "currying"
 
     def _is_spanning(self, name: str) -> bool:
         known = self.ev.knowledge.get(name)

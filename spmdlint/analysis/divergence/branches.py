@@ -19,7 +19,6 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_call
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
-from spmdlint.analysis.divergence.arms import fails, leaves_quietly
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.once import not_made_before
@@ -27,6 +26,7 @@ from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
+from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -51,13 +51,14 @@ from spmdlint.program.summary import ENTRY, EXIT
 # Sources that differ by chance, if at all: only --preview reports them.
 _UNSURE = ("files", "thread", "callback")
 _FAILS = "one branch ends in an exception, which stops the job"
+_SAME = "both branches make the same parallel calls (their arguments are not compared)"
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5, "host": 5}
 """The most steps over which what depends on time, or on the host's hardware, is followed, by the kind of the source.
 
 What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided
 often no longer matters.
 """
-MAX_ENTERED = 8
+MAX_ENTERED = 32
 """The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 HAZARDS: tuple[Hazard, ...] = get_args(Hazard)
@@ -95,14 +96,14 @@ class _Told:
         self.any = False
         """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
-        self._by_call: dict[Site, int] = {}
+        self._by_call: dict[tuple[Site, ...], int] = {}
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
         self.any = True
         if other.hazard not in self._hazards:
             return
-        number = self._by_call.get(other.call.site)
+        number = self._by_call.get(other.call.path)
         if number is not None:
             told = self.found[number]
             covered = (other.hazard, other.call.site)
@@ -111,7 +112,7 @@ class _Told:
             return
         if with_calls:
             for call in (other.call, *other.others):
-                self._by_call.setdefault(call.site, len(self.found))
+                self._by_call.setdefault(call.path, len(self.found))
         self.found.append(other)
 
 
@@ -296,22 +297,21 @@ class Divergences:
         join = self.ev.flow(frame.ref).joins_at(number)
         failed = [fails(self.ev, frame, arm, number) for arm in (yes, no)]
         failing = failed.index(True) if any(failed) else None  # calls in that arm are in `finally`
-        until = join if failing is None else None
+        settled = self._is_settled(frame, number, test)
+        # Where every way out of a loop leads through an arm, the processes that stay in the loop do not meet there.
+        until = None if failing is not None or (settled and join in (yes, no)) else join
         again = None if self._leaves_a_loop(frame, number) else number
         first, second, given = self._sides(frame, number, (yes, no), until, again, parts=not any(failed))
-        if same_calls(first, second) or all(failed):
-            both = "both branches make the same parallel calls (their arguments are not compared)"
-            same = both if first else "neither branch makes a parallel call"
+        if all(failed) or (same_calls(first, second) and not settled):
+            same = _SAME if first else "neither branch makes a parallel call"
             return same if not all(failed) else "both branches end in an exception"
         quiet = failing is not None and leaves_quietly(self.ev, frame, (yes, no)[failing])
         if failing is not None and not quiet and not (first, second)[failing]:
             return _FAILS
         reason = self._why(frame, number, test, (first, second))
-        if isinstance(reason, str):
-            return reason
-        if quiet:  # only for the process index is it known that the job goes on without this process
-            if reason.kind != "identity":
-                return _FAILS
+        if isinstance(reason, str) or (quiet and reason.kind in _UNSURE):
+            return reason if isinstance(reason, str) else _FAILS
+        if quiet:  # as after a return, the job goes on without this process
             failing = None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         ways = self._ways(frame, number, test, given)
@@ -321,6 +321,8 @@ class Divergences:
             first, second = (
                 self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
             )
+        if settled and same_calls(first, second):
+            return _SAME
         sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
         if again is not None and not any(failed):
             terms = self._terms(frame, (yes, no), join, again, ways)
@@ -328,10 +330,7 @@ class Divergences:
                 return "both branches make the same calls in the end, or one serves the other"
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
-            left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in pair)
-            one, other = (self._counting(frame, calls, reason, loop) for calls in left)
-            if dealt_by(self.facets.content, frame, test):
-                one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
+            one, other = self._that_count(frame, number, test, pair, reason, loop=loop)
             if failing is not None:  # after the last call of the failing arm, the job stops
                 made, missed = (one, other) if failing == 0 else (other, one)
                 surely = self._made_at_once(frame, (no, yes)[failing], ways[1 - failing], missed[: len(made)], made)
@@ -342,6 +341,23 @@ class Divergences:
                 early = join == EXIT or quiet
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
         return "the calls after it span processes only if their arguments do, which is not known"
+
+    def _that_count(
+        self,
+        frame: Frame,
+        number: int,
+        test: int,
+        arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]],
+        reason: Reason,
+        *,
+        loop: bool,
+    ) -> list[tuple[ParallelCall, ...]]:
+        """The calls of both arms that count behind the condition, without those that all processes made before."""
+        left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in arms)
+        counting = [self._counting(frame, calls, reason, loop) for calls in left]
+        if dealt_by(self.facets.content, frame, test):
+            return [tuple(c for c in calls if c.strength == "strong") for calls in counting]
+        return counting
 
     def _sides(
         self,
@@ -464,6 +480,16 @@ class Divergences:
         """Whether one arm of a branch leaves a loop that the other stays in: it decides the number of iterations."""
         flow = self.ev.flow(frame.ref)
         return any(flow.leaves(branch, header) for header in flow.loops)
+
+    def _is_settled(self, frame: Frame, branch: int, test: int) -> bool:
+        """Whether a condition that leaves a loop on some processes has the same answer in every iteration.
+
+        Otherwise a process that stays may make the calls of the other arm in a later iteration.
+        """
+        content, flow = self.facets.content, self.ev.flow(frame.ref)
+        bodies = [body for header, body in flow.loops.items() if flow.leaves(branch, header)]
+        heart, _ = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
+        return bool(bodies) and self.conditions.is_steady(frame, heart, frozenset().union(*bodies))
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions, given: Closed) -> bool:
         """Whether the processes that come to a condition make the same calls in the whole function, either way.

@@ -11,10 +11,12 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.choice import CHOSEN
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
+
+_KNOWN = (Applied, FunctionValue, External)
 
 
 class ChosenCall(Struct, frozen=True):
@@ -36,8 +38,8 @@ class ChosenCalls:
     def of(self, frame: Frame) -> Iterator[ChosenCall]:
         """The calls in a function whose parallel calls depend on a choice that varies."""
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            callees = self.ev.value(frame, call.function)
-            if len(callees) < 2 or not all(isinstance(callee, (Applied, FunctionValue)) for callee in callees):
+            callees = self.effects.callees(frame, call)
+            if len(callees) < 2 or not all(isinstance(callee, _KNOWN) for callee in callees):
                 continue
             ways = [tuple(self.effects.of_callee(frame, number, call, c)) for c in self.ev.in_order(callees)]
             other = next((way for way in ways[1:] if not same_calls(ways[0], way)), None)

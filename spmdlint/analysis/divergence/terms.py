@@ -114,7 +114,7 @@ class Terms:
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Term:
         """The term of one call."""
-        callees = self.ev.value(frame, operation.function)
+        callees = self.effects.callees(frame, operation)
         callee = certain(callees)
         own = [callee] if isinstance(callee, FunctionValue) else self.effects.one_of(frame, callees)
         if own:

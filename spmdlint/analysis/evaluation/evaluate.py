@@ -453,6 +453,8 @@ class Evaluator(Frames):
         if known is not None and known.kind == "identity":
             return one(External("spmdlint.identity"))
         if known is not None and known.kind == "decorator" and arguments.positional:
+            if constant(arguments.positional[0]) is not None:  # `lru_cache(None)` makes the decorator
+                return one(Applied(name, arguments, site))
             changed = known.unless is not None and (arguments.open or arguments.keyword(known.unless) is not None)
             return ANYTHING if changed else arguments.positional[0]
         if known is not None and known.kind == "dispatch":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, Instance, Site
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 CHOSEN = "which function is chosen depends on this"
 
@@ -35,8 +37,19 @@ class Choice(Property):
             table = origins.ev.function(frame).operations[frame.code.root_of(operation.base)]
             listed = isinstance(table, (s.Display, s.DictDisplay))
             return self._by(frame, operation.index) if listed else None
+        if isinstance(operation, s.Attribute) and _of_several_classes(origins.ev, frame, operation.base):
+            return origins.of(frame, operation.base) or CONTINUE
         kinds = (s.Load, s.Store, s.Attribute, s.Parameter, s.Call, s.Import)
         return CONTINUE if isinstance(operation, kinds) else None
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """Why a field, or an outer name, holds another function on some processes: a branch decides about the store."""
+        frame = origins.frame_of(ref)
+        for branch in self.control.choosing(frame, (number,), None):
+            found = self._by(frame, branch.test)
+            if found is not None:
+                return found
+        return None
 
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
@@ -50,3 +63,9 @@ class Choice(Property):
     def _by(self, frame: Frame, test: int) -> Reason | None:
         found = self.content.of(frame, test)
         return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None
+
+
+def _of_several_classes(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether a value is an object of one of several classes of the project: their methods are different functions."""
+    values = ev.value(frame, number)
+    return len({each.cls for each in values if isinstance(each, Instance)}) > 1

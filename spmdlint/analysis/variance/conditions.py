@@ -46,7 +46,8 @@ COUNT_NAMES = frozenset(
 _DEVICES: Key = ("call", "jax.device_count")
 _OWN_DEVICES: Key = ("call", "jax.local_device_count")
 _COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
-_NUMBER: Key = ("number of the process",)
+_INDEX = "number of the process"
+_NUMBER: Key = (_INDEX,)
 _ZERO: Key = ("constant", "0")
 # Comparisons that test whether the process index is 0, and whether they hold if it is.
 _FIRST: dict[Key, bool] = {
@@ -278,6 +279,20 @@ class Conditions:
             return any(self._changes(frame, operand) for operand in operation.operands)
         key = self.key(frame, test)
         return key is not None and (_mentions(key[0], "stores") or _mentions(key[0], _ASKED))
+
+    def is_steady(self, frame: Frame, test: int, loop: frozenset[int]) -> bool:
+        """Whether a condition on the process index has one answer in all iterations of a loop with these blocks."""
+        key = self.key(frame, test)
+        return key is not None and _mentions(key[0], _INDEX) and self._is_kept(frame, key[0], loop)
+
+    def _is_kept(self, frame: Frame, key: object, loop: frozenset[int]) -> bool:
+        if not isinstance(key, tuple):
+            return True
+        if key[:1] in ((_ASKED,), ("stores",)):
+            return False
+        if key[:1] == ("store",):
+            return key[1] == frame.ref and self.ev.function(frame).block_of[key[2]] not in loop
+        return all(self._is_kept(frame, part, loop) for part in key)
 
     def holds(self, frame: Frame, test: int, assumptions: Assumptions, *, first: bool = False) -> bool | None:
         """Whether a condition holds under these assumptions; None if they do not decide it.

@@ -16,12 +16,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.arms import is_quiet
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, FunctionValue, certain
 from spmdlint.analysis.worlds.values import (
     Array,
     Closure,
+    ExitedError,
     Key,
     LeftError,
     Method,
@@ -101,6 +103,8 @@ class Process:
             self._run(root, {})
         except LeftError:
             return None
+        except ExitedError:
+            return tuple(self._made)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration) as error:
             raise VoidError from error
         return tuple(self._made)
@@ -120,12 +124,17 @@ class Process:
                 operation = function.operations[number]
                 if isinstance(operation, s.Return):
                     return None if operation.value is None else active.values[operation.value]
+                if isinstance(operation, s.Raise) and self._exits(active, operation):
+                    raise ExitedError
                 if isinstance(operation, s.Next):
                     self._enter(active, number, operation, entered)
                     continue
                 self._do(active, number, operation)
             block, entered = self._next(active, here)
         return None
+
+    def _exits(self, active: Activation, raised: s.Raise) -> bool:
+        return raised.exception is not None and is_quiet(self.ev, active.frame, raised.exception)
 
     def _enter(self, active: Activation, number: int, operation: s.Next, entered: str) -> None:
         if operation.asynchronous:

@@ -25,6 +25,10 @@ class LeftError(Exception):
     """The process ends in an exception of its own."""
 
 
+class ExitedError(Exception):
+    """The process ends without an error, as by ``sys.exit(0)``: it makes no more calls."""
+
+
 class Unknown:
     """A value of which only the name is known: the same on every process, or ``loose``, which decides nothing."""
 

@@ -24,10 +24,11 @@ def leaves_quietly(ev: Evaluator, frame: Frame, arm: int) -> bool:
     blocks = (frame.code.function.blocks[block].operations for block in ev.flow(frame.ref).reachable(arm))
     last = [operations[numbers[-1]] for numbers in blocks if numbers]
     raised = [each.exception for each in last if isinstance(each, s.Raise)]
-    return bool(raised) and all(number is not None and _is_quiet(ev, frame, number) for number in raised)
+    return bool(raised) and all(number is not None and is_quiet(ev, frame, number) for number in raised)
 
 
-def _is_quiet(ev: Evaluator, frame: Frame, number: int) -> bool:
+def is_quiet(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether what is raised ends the process without an error."""
     made = frame.code.operations[number]
     if isinstance(made, s.Call) and made.arguments:
         status = frame.code.operations[made.arguments[0].value]
