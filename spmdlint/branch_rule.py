@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Place, Related, sentence
 from spmdlint.rule import Rule, load_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from spmdlint.analysis.callgraph.effects import ParallelCall
+    from spmdlint.analysis.divergence.body import Inside
     from spmdlint.analysis.divergence.branches import Divergence, Hazard
     from spmdlint.analysis.evaluation.values import Site
     from spmdlint.analysis.variance.reason import Reason
@@ -46,8 +47,7 @@ class BranchRule(Rule):
         count = sum(not _is_recursive(call) for call in found.others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         fact, note, effect = _words(program, found, at, more)
-        related = [Related(program.place(found.branch), note)]
-        related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        related = list(_steps(program, found, note))
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         kind = found.reason.kind
         usual = self.other_ways_out.get(kind, self.way_out)
@@ -63,6 +63,24 @@ class BranchRule(Rule):
         also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
         below = program.function_name(found.call.path[1]) if len(found.call.path) > 1 else ""
         return replace(finding, also=also, through=below or "")
+
+
+def _steps(program: Program, found: Divergence, note: str) -> Iterator[Related]:
+    """The branch and the steps from the source to it; one step if the source is all there is, and is in its row."""
+    branch = program.place(found.branch)
+    steps = [(program.place(step.site), step.text) for step in found.reason.chain()]
+    if len(steps) == 1 and _is_in_row(steps[0][0], branch):
+        yield Related(branch, f"{note.removesuffix('.')}: {steps[0][1]}.")
+        return
+    yield Related(branch, note)
+    yield from (Related(place, sentence(text)) for place, text in steps)
+
+
+def _is_in_row(inner: Place, outer: Place) -> bool:
+    """Whether one place is a part of another that is in one row."""
+    rows = {inner.start.row, inner.end.row, outer.start.row, outer.end.row}
+    within = outer.start.column <= inner.start.column and inner.end.column <= outer.end.column
+    return inner.path == outer.path and len(rows) == 1 and within
 
 
 def _why(program: Program, reason: Reason, seen_from: Path) -> str:
@@ -107,11 +125,26 @@ def _words(program: Program, found: Divergence, at: str, more: str) -> tuple[str
             left,
         )
     varies = "This condition is not the same on every process."
+    body = _body(program, found)
+    if body is not None:
+        fact = f"the condition at {at} lets only some processes make it{more}"
+        if body.leaves:
+            fact = f"only the processes that leave early because of the condition at {at} make it{more}"
+        return fact, varies, missed
     if _leaves_a_loop(program, found.branch):
         way = "early exit" if found.early_exit else "loop exit"
         return f"each process makes {times} because of the {way} at {at}", varies, left
     guard = "early exit" if found.early_exit else "condition"
     return f"the {guard} at {at} lets only some processes make it{more}", varies, missed
+
+
+def _body(program: Program, found: Divergence) -> Inside | None:
+    """How the body of the branch contains the call, if it does: then the call is made by those that leave early."""
+    if found.call.site.ref != found.branch.ref:
+        return None
+    from spmdlint.analysis.divergence.body import inside  # which a run without such a finding does not need
+
+    return inside(program.evaluator.flow(found.branch.ref), found.branch.number, found.call.site.number)
 
 
 def _leaves_a_loop(program: Program, branch: Site) -> bool:

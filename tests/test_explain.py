@@ -455,3 +455,62 @@ def test_what_check_reports_is_listed_beside_what_a_preview_would_report_in_its_
     assert [(each["code"], each["preview"]) for each in found] == [("SPMD303", False), ("SPMD306", True)]
     previewed = json.loads(project.run("explain", "--preview", "a.py:22", "--output-format", "json").out)["findings"]
     assert [(each["code"], each["preview"]) for each in previewed] == [("SPMD306", False)]
+
+
+PASSED = """\
+import jax
+from jax.experimental import multihost_utils
+
+
+def only_first(fn):
+    def inner(*args):
+        if jax.process_index() == 0:
+            return fn(*args)
+
+    return inner
+
+
+@only_first
+def gather(x):
+    return multihost_utils.process_allgather(x)
+
+
+class Trainer:
+    step: object
+
+    def run(self, x):
+        return self.step(x)
+
+
+def fit(step_fn, x):
+    return step_fn(x)
+
+
+gather(1)
+twice = lambda f: f(f)
+only_first(print)(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "callees", "passed"),
+    [
+        (8, ["the parameter fn of only_first (a.py:5)"], ["builtins.print", "gather (a.py:14)"]),
+        (22, ["the field step of Trainer (a.py:18)"], []),
+        (26, ["the parameter step_fn of fit (a.py:25)"], []),
+        (30, ["the parameter f of a lambda (a.py:30)"], []),
+    ],
+    ids=["a closed-over parameter", "a field", "a parameter without a caller", "of a lambda"],
+)
+def test_a_parameter_that_is_called_is_not_taken_for_its_function(project, row, callees, passed):
+    project.write({"a.py": PASSED, "spmdlint.toml": ""})
+    calls = [
+        call
+        for part in project.run("explain", f"a.py:{row}", "--output-format", "json").json["parts"]
+        for call in part["calls"]
+    ]
+    assert [(call["callees"], call["passed"]) for call in calls] == [(callees, passed)]
+    text = project.run("explain", f"a.py:{row}").out
+    assert f"): {callees[0]}\n" in text
+    assert ("    known callers pass " + ", ".join(passed) + "\n" in text) == bool(passed)
+    assert "    extent: that of whichever function it is\n" in text

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,13 +270,100 @@ def test_diff_changes_nothing(project):
     outcome = project.run("check", "--diff")
     assert outcome.status == 1
     assert outcome.out == (
-        "--- sub/b.py\n+++ sub/b.py\n@@ -1,4 +1,4 @@\n import jax\n \n"
-        "-y = jax.tree_map(abs, [])\n+y = jax.tree.map(abs, [])\n \n"
+        "--- sub/b.py\n+++ sub/b.py\n@@ -1,3 +1,3 @@\n import jax\n \n"
+        "-y = jax.tree_map(abs, [])\n+y = jax.tree.map(abs, [])\n"
     )
     assert outcome.err == "spmdlint: Would fix 1 problem.\n"
     assert (project.root / "sub/b.py").read_text() == OLD
     project.run("check", "--fix")
     assert project.run("check", "--diff").status == 0
+
+
+# Programs in whose patch something is easily wrong.
+_CALL = b"y = jax.tree_map(abs, [])"
+PATCHED = {
+    "the last line": {"a.py": b"import jax\n\n" + _CALL + b"\n"},
+    "near the end": {"a.py": b"import jax\n\n" + _CALL + b"\nz = 1\n"},
+    "no final line end": {"a.py": b"import jax\n\n" + _CALL},
+    "no final line end, after the fix": {"a.py": b"import jax\n\n" + _CALL + b"\nz = 1"},
+    "CRLF": {"a.py": b"import jax\r\n\r\n" + _CALL + b"\r\nz = 1\r\n"},
+    "CRLF, no final line end": {"a.py": b"import jax\r\n\r\n" + _CALL},
+    "both line ends": {"a.py": b"import jax\r\n\n" + _CALL + b"\r\nz = 1\n"},
+    "a byte order mark": {"a.py": b"\xef\xbb\xbfimport jax\n\n" + _CALL + b"\n"},
+    "latin-1": {"a.py": b"# coding: latin-1\nimport jax\n\n" + _CALL + b"  # \xe9\nname = '\xe9'\n"},
+    "two hunks": {"a.py": b"import jax\n\n" + _CALL + b"\n" * 12 + _CALL},
+    "several files": {
+        "a.py": b"import jax\n\n" + _CALL,
+        "sub/two words.py": b"import jax\n\n" + _CALL + b"\n",
+        "sub/deep/é.py": b"import jax\r\n\r\n" + _CALL + b"\r\n",
+    },
+}
+# In which folder the linter runs, and on what; and where its diff is applied.
+PLACES = [
+    (".", (), "."),
+    ("sub", (), "sub"),
+    ("other", ("..",), "."),
+    ("other", ("../sub",), "."),
+    (".", ("sub",), "."),
+]
+
+
+def diff_in(folder: Path, *argv: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What --diff prints, as bytes, of a process in a folder."""
+    command = [sys.executable, "-m", "spmdlint", "check", "--diff", *argv]
+    return subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("tool", [("git", "apply", "-p0"), ("patch", "-p0", "-s")], ids=["git", "patch"])
+@pytest.mark.parametrize("files", PATCHED.values(), ids=PATCHED)
+def test_a_diff_applies_and_does_what_fix_does(project, files, tool):
+    if not shutil.which(tool[0]):
+        pytest.skip(f"{tool[0]} is not installed")
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    project.write(files)
+    done = diff_in(project.root)
+    assert done.returncode == 1
+    subprocess.run(tool, cwd=project.root, input=done.stdout, check=True)
+    patched = {name: (project.root / name).read_bytes() for name in files}
+    project.write(files)
+    assert project.run("check", "--fix").status == 0
+    assert patched == {name: (project.root / name).read_bytes() for name in files}
+    assert all(patched[name] != files[name] for name in files)
+
+
+@pytest.mark.parametrize(("folder", "paths", "applied_in"), PLACES)
+def test_a_diff_names_files_as_the_folder_in_which_it_applies_does(project, folder, paths, applied_in):
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    project.write({**PATCHED["several files"], "other/c.txt": ""})
+    done = diff_in(project.root / folder, *paths)
+    said = done.stderr.decode()
+    assert (f"Apply the diff in {project.root}." in said) == (applied_in != folder), said
+    subprocess.run(["git", "apply", "-p0"], cwd=project.root / applied_in, input=done.stdout, check=True)
+    assert diff_in(project.root / folder, *paths).stdout == b""
+
+
+def test_a_diff_of_standard_input_has_its_bytes(project):
+    text = b"# coding: latin-1\r\nimport jax\r\n" + _CALL + b"  # \xe9"
+    done = diff_in(project.root, "-", "--stdin-filename", "a.py", stdin=text)
+    new = _CALL.replace(b"tree_map", b"tree.map")
+    end = b"  # \xe9\n\\ No newline at end of file\n"
+    assert done.stdout == (
+        b"--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n # coding: latin-1\r\n import jax\r\n-" + _CALL + end + b"+" + new + end
+    )
+
+
+def test_a_diff_with_a_notebook_applies_without_it(project):
+    """As docs/check.md says: what is shown of a notebook is its code, and not its file."""
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": OLD}
+    project.write({"a.ipynb": json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})})
+    project.write({"a.py": OLD, "z.py": OLD})
+    done = diff_in(project.root)
+    assert b"--- a.ipynb\n" in done.stdout
+    assert subprocess.run(["git", "apply", "-p0", "-"], cwd=project.root, input=done.stdout, check=False).returncode
+    apply_others = ["git", "apply", "-p0", "--exclude=*.ipynb"]
+    subprocess.run(apply_others, cwd=project.root, input=done.stdout, check=True)
+    assert {(project.root / name).read_text() for name in ("a.py", "z.py")} == {OLD.replace("tree_map", "tree.map")}
 
 
 def test_only_the_files_that_were_asked_for_are_fixed(project):

@@ -60,7 +60,7 @@ def test_a_folder_of_nothing_but_notebooks_is_linted(training):
     first = outcome.json[0]
     assert first["filename"] == str(training.root / "train.ipynb")
     assert "the condition at line 1 of cell 5" in first["message"]
-    assert [(each["cell"], each["location"]["row"]) for each in first["related"]] == [(5, 1), (5, 1), (4, 3)]
+    assert [(each["cell"], each["location"]["row"]) for each in first["related"]] == [(5, 1), (4, 3)]
     assert training.check("train.ipynb").json == outcome.json
 
 

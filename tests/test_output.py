@@ -317,3 +317,146 @@ def test_a_loop_is_not_called_a_condition(project, row, message, note, help_):
     assert message in finding["message"]
     assert finding["related"][0]["message"].startswith(note)
     assert help_ in finding["help"]
+
+
+ARMS = """\
+import sys
+import time
+
+import jax
+from jax.experimental.multihost_utils import sync_global_devices as sync
+
+
+def stays(x):
+    if jax.process_index() == 0:
+        return x
+    sync("a")
+    return x
+
+
+def leaves(x):
+    if jax.process_index() == 0:
+        sync("b")
+        return x
+    print("the others go on")
+    return x
+
+
+def last(x):
+    if jax.process_index() == 0:
+        return sync("c")
+
+
+def ends(x):
+    if jax.process_index() == 0:
+        sync("d")
+        sys.exit(0)
+    print(x)
+
+
+def stops(steps):
+    for step in steps:
+        sync("e")
+        if time.time() > 3:
+            sync("f")
+            return
+        print(step)
+
+
+def other(x):
+    if jax.process_index() == 0:
+        return x
+    else:
+        sync("g")
+        return 2 * x
+
+
+def goes_on(x):
+    if jax.process_index() == 0:
+        sync("h")
+    else:
+        return
+    print(x)
+
+
+def breaks(steps):
+    for step in steps:
+        sync("i")
+        if jax.process_index() == 0:
+            break
+        sync("j")
+
+
+def some(x):
+    if jax.process_index() == 0:
+        sync("k")
+        sync("l")
+        return
+    print(x)
+
+
+stays(1), leaves(1), last(1), ends(1), stops(range(3)), other(1), goes_on(1), breaks(range(3)), some(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "fact"),
+    [
+        ("a", "the early exit at line 9 lets only some processes make it:"),
+        ("b", "only the processes that leave early because of the condition at line 16 make it:"),
+        ("c", "the condition at line 24 lets only some processes make it:"),
+        ("d", "only the processes that leave early because of the condition at line 29 make it:"),
+        ("f", "only the processes that leave early because of the condition at line 38 make it:"),
+        ("g", "the early exit at line 45 lets only some processes make it:"),
+        ("h", "the condition at line 53 lets only some processes make it:"),
+        ("j", "each process makes it, and 1 more after it, a different number of times because of the loop exit at"),
+        ("k", "only the processes that leave early because of the condition at line 69 make it, and 1 more after it:"),
+    ],
+)
+def test_a_call_of_those_that_leave_early_is_told_from_one_of_those_that_stay(project, call, fact):
+    project.write({"a.py": ARMS})
+    row = next(number for number, line in enumerate(ARMS.splitlines(), 1) if f'sync("{call}")' in line)
+    (finding,) = (each for each in project.check().json if each["location"]["row"] == row)
+    assert f"and {fact}" in finding["message"]
+    assert ("The other processes never join it" in finding["help"]) == (call != "j")
+
+
+SOURCES = """\
+import jax
+from jax.experimental.multihost_utils import sync_global_devices as sync
+
+
+def is_first():
+    return jax.process_index() == 0
+
+
+if jax.process_index() == 0:
+    sync("a")
+
+if is_first():
+    sync("b")
+
+first = jax.process_index() == 0
+if first:
+    sync("c")
+
+if (
+    jax.process_index()
+    == 0
+):
+    sync("d")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"), [("a", [9]), ("b", [12, 6, 12]), ("c", [16, 15, 16]), ("d", [20, 20])], ids="abcd"
+)
+def test_a_condition_and_the_source_in_its_row_are_one_note(project, call, rows):
+    project.write({"a.py": SOURCES})
+    row = next(number for number, line in enumerate(SOURCES.splitlines(), 1) if f'sync("{call}")' in line)
+    (finding,) = (each for each in project.check().json if each["location"]["row"] == row)
+    told = [each["message"] for each in finding["related"]]
+    assert [each["location"]["row"] for each in finding["related"]] == rows
+    assert told[0].startswith("This condition is not the same on every process")
+    source = "jax.process_index() differs between processes."
+    assert told[0].endswith(f": {source}") if len(told) == 1 else source in told[1:]

@@ -18,11 +18,13 @@ from spmdlint.analysis.divergence.branches import Divergences
 from spmdlint.analysis.divergence.terms import Terms, written
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
+    NOTHING,
     UNKNOWN,
     Applied,
     ClassValue,
     External,
     Frame,
+    Free,
     FunctionValue,
     ModuleValue,
     Namespace,
@@ -72,12 +74,14 @@ class Callee(Struct, frozen=True):
 class CallNote(Struct, frozen=True):
     """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term.
 
-    ``result`` is whether what it returns differs between processes; ``stopped`` are arguments that differ although
-    nothing is known to differ in the result.
+    ``passed`` are the functions that known callers pass, if a parameter is called. ``result`` is whether what it
+    returns differs between processes; ``stopped`` are arguments that differ although nothing is known to differ in the
+    result.
     """
 
     site: Site
     callees: tuple[Callee, ...]
+    passed: tuple[Callee, ...]
     unknown: bool
     extent: str
     effect: tuple[ParallelCall, ...]
@@ -270,7 +274,8 @@ class Explainer:
         effect = tuple(self.effects.of_call(frame, number, operation))
         return CallNote(
             Site(frame.ref, number),
-            tuple(sorted({callee for value in values if (callee := self._described(value)) is not None}, key=_by_name)),
+            self._callees(values),
+            self._callees(self._passed(frame, operation, values)),
             UNKNOWN in values or not values or any(self._strange(value) for value in values),
             self._extent(values, effect),
             effect,
@@ -279,6 +284,14 @@ class Explainer:
             self.variation(frame, number),
             self._stopped(frame, number, operation),
         )
+
+    def _passed(self, frame: Frame, call: s.Call, values: Values) -> Values:
+        """What callers, with which the analysis has entered the function, pass for the parameter that is called."""
+        if not any(isinstance(value, Free) for value in values):
+            return NOTHING
+        entered = {edge.target.frame for edge in self.reach.callers.get(frame.ref, ())}
+        found = NOTHING.union(*(self.ev.value(each, call.function) for each in entered))
+        return frozenset(value for value in found if not isinstance(value, Free))
 
     def _stopped(self, frame: Frame, number: int, call: s.Call) -> tuple[Site, ...]:
         """The arguments that differ, if nothing in the result does, and something uses that."""
@@ -294,17 +307,32 @@ class Explainer:
         known = isinstance(value, External) and self.ev.knowledge.get(value.name) is None
         return known and isinstance(value, External) and not value.name.startswith("builtins.")
 
+    def _callees(self, values: Values) -> tuple[Callee, ...]:
+        return tuple(
+            sorted({callee for value in values if (callee := self._described(value)) is not None}, key=_by_name)
+        )
+
     def _described(self, value: Value) -> Callee | None:
         if isinstance(value, External):
             return Callee(value.name)
         if isinstance(value, Applied):
             return Callee(f"what {value.name} returned")
+        if isinstance(value, Free):
+            return self._free(value)
         ref = value.ref if isinstance(value, FunctionValue) else getattr(getattr(value, "cls", value), "ref", None)
         if not isinstance(ref, FunctionRef):
             return None
-        function = self.project.function(ref)
-        row = self.project.modules[ref.path].summary.position(function.start)[0]
-        return Callee(function.qualname, ref.path, row)
+        return Callee(self.project.function(ref).qualname, ref.path, self._first_row(ref))
+
+    def _free(self, value: Free) -> Callee:
+        """A parameter or field, as what it is: the function or class that has it does not run at the call."""
+        function = self.project.function(value.ref)
+        kind = "field" if function.kind == "class" else "parameter"
+        owner = "a lambda" if function.kind == "lambda" else function.qualname
+        return Callee(f"the {kind} {value.name} of {owner}", value.ref.path, self._first_row(value.ref))
+
+    def _first_row(self, ref: FunctionRef) -> int:
+        return self.project.modules[ref.path].summary.position(self.project.function(ref).start)[0]
 
     def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
         """The extent of the call itself, in words."""
@@ -315,6 +343,8 @@ class Explainer:
             return "strong: it spans processes whatever its arguments are"
         if own:
             return "weak: it spans processes if its arguments do"
+        if not effect and any(isinstance(value, Free) for value in values):
+            return "that of whichever function it is"
         return "not a parallel call itself" if effect else "not a parallel call"
 
 

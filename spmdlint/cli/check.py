@@ -17,10 +17,10 @@ from spmdlint.config import Config, override
 from spmdlint.diagnostics import Severity
 from spmdlint.engine import NOTHING_TO_LINT, Checked, Stdin, check
 from spmdlint.errors import UsageError
+from spmdlint.files.ignore import git_root
 from spmdlint.files.reach import refuse_closed
 from spmdlint.files.root import absolute, configure_named
 from spmdlint.fixes.rounds import Fixed
-from spmdlint.identity import relative
 from spmdlint.known import Known
 from spmdlint.output import FORMATS
 from spmdlint.policy import GRAVITY
@@ -158,7 +158,7 @@ def main(options: argparse.Namespace) -> int:
     fixed = Fixed(checked)
     if fixing.wanted(options):
         typed = b"" if stdin is None else stdin.data
-        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()), typed)
+        fixed = fixing.fix(checked, look_past, options, git_root(config.root) or config.root, typed)
     if not (options.fix_only or options.diff):
         with timings.phase("write"):
             _write(fixed, known, config, options)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from spmdlint.cli.commands import complain
 from spmdlint.diagnostics import fixable
 from spmdlint.engine import Checked
-from spmdlint.files.read import is_notebook, split_rows
-from spmdlint.files.write import encoded, rewrite
+from spmdlint.errors import UsageError
+from spmdlint.files.read import is_notebook
+from spmdlint.files.write import encoded, rewrite, written
+from spmdlint.fixes.patch import patch
 from spmdlint.fixes.rounds import Fixed, fix_all
+from spmdlint.identity import relative
 
 SUCCESS = 0
 CHANGES = 1
@@ -37,19 +40,23 @@ def fix(
     checked: Checked,
     again: Callable[[Mapping[Path, str]], Checked],
     options: argparse.Namespace,
-    shown: Callable[[Path], str],
+    top: Path,
     typed: bytes,
 ) -> Fixed:
     """Apply the fixes to files, standard output or a diff, and report what went wrong.
 
-    ``typed`` is what standard input has.
+    ``top`` is the root of the work tree or, if there is none, of the project; ``typed`` is what standard input has.
     """
     fixed = fix_all(checked, again, unsafe=options.unsafe_fixes)
     for problem in fixed.problems:
         complain(problem)
+    base = _base(fixed.texts, top)
     if options.diff:
+        sys.stdout.flush()
         for path, text in sorted(fixed.texts.items()):
-            sys.stdout.writelines(_diff(_as_shown(path, fixed.before[path]), _as_shown(path, text), shown(path)))
+            data = typed if "-" in options.paths else None
+            old, new = (_as_shown(path, data, each) for each in (fixed.before[path], text))
+            sys.stdout.buffer.writelines(patch(old, new, relative(path, base)))
     elif "-" in options.paths:
         for path in checked.asked & set(checked.sources):
             text = fixed.texts.get(path, checked.sources[path].text)
@@ -59,7 +66,8 @@ def fix(
             rewrite(path, text)
     if options.diff or options.fix_only:
         done = "Would fix" if options.diff else "Fixed"
-        complain(f"{done} {fixed.count} problem{'' if fixed.count == 1 else 's'}{_left(fixed, options)}.")
+        where = f" Apply the diff in {base}." if options.diff and base != Path.cwd() else ""
+        complain(f"{done} {fixed.count} problem{'' if fixed.count == 1 else 's'}{_left(fixed, options)}.{where}")
     return fixed
 
 
@@ -79,18 +87,23 @@ def status(fixed: Fixed, options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def _as_shown(path: Path, text: str) -> str:
+def _base(paths: Iterable[Path], top: Path) -> Path:
+    """The folder to which a diff names files: the current one if they all are in it, since no patch leads out of it."""
+    here = Path.cwd()
+    return here if all(here in path.parents for path in paths) else top
+
+
+def _as_shown(path: Path, typed: bytes | None, text: str) -> bytes:
+    """What a diff compares: the bytes of the file, or the code of a notebook."""
     if not is_notebook(path):
-        return text
+        return written(path, _bytes(path) if typed is None else typed, text)
     from spmdlint.files.notebooks import original
 
-    return "\n".join(map(original, text.split("\n")))
+    return "\n".join(map(original, text.split("\n"))).encode("utf-8")
 
 
-def _diff(old: str, new: str, name: str) -> Iterator[str]:
-    import difflib  # only needed for a diff
-
-    yield from (
-        line if line.endswith("\n") else f"{line}\n"
-        for line in difflib.unified_diff(split_rows(old), split_rows(new), name, name, lineterm="")
-    )
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None

@@ -29,9 +29,20 @@ def rewrite(path: Path, text: str) -> None:
 
     """
     try:
-        path.write_bytes(encoded(path, path.read_bytes(), text))
+        path.write_bytes(written(path, path.read_bytes(), text))
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def written(path: Path, data: bytes, text: str) -> bytes:
+    """What ``rewrite`` would write.
+
+    Raises:
+        UsageError: the encoding of the file lacks a character of the text.
+
+    """
+    try:
+        return encoded(path, data, text)
     except (UnicodeError, SyntaxError):
         raise UsageError(f"{path} cannot be written: its encoding lacks a character; save it as UTF-8.") from None
 

@@ -202,6 +202,10 @@ class Writer:
             makes = "no parallel call is known of it" if what else "its effect is not known"
             what = f"{what or 'unknown'}; {makes}, so it counts as making none"
         yield f"  {self._code(call.site)}: {what}"
+        if call.passed:
+            more = f" and {len(call.passed) - MAX_SHOWN} more" if len(call.passed) > MAX_SHOWN else ""
+            passed = ", ".join(self._callee(callee) for callee in call.passed[:MAX_SHOWN])
+            yield f"    known callers pass {passed}{more}"
         for facet, reason in call.result.facets:
             yield f"    what it returns: its {facet} varies ({reason.kind})"
         yield f"    extent: {call.extent}"
@@ -274,6 +278,7 @@ class Writer:
         return {
             "code": self._code(call.site),
             "callees": [self._callee(callee) for callee in call.callees],
+            "passed": [self._callee(callee) for callee in call.passed],
             "stopped": [self._code(site) for site in call.stopped],
             "unknown": call.unknown,
             "result": self._variation_object(call.result),
