@@ -18,6 +18,7 @@ class Reading(Struct, frozen=True):
     methods: frozenset[str]
     properties: frozenset[str]
     measures: frozenset[str]
+    views: frozenset[str]
     devices: frozenset[str]
     local: frozenset[str]
     over_all: frozenset[str]
@@ -40,7 +41,7 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = read_file("reading.toml")["reading"]
-    sets = ["readers", "harmless", "methods", "properties", "measures"]
+    sets = ["readers", "harmless", "methods", "properties", "measures", "views"]
     sets += ["devices", "local", "over_all", "arrays_of", "states"]
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
