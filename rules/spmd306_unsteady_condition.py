@@ -60,7 +60,9 @@ class UnsteadyCondition(BranchRule):
     ## Limits
 
     Only calls that certainly span processes count (`pmap`, `shard_map`, `multihost_utils`, checkpoints); a bare `jit`
-    guarded by a clock is not reported.
+    guarded by a clock is not reported. Nor is what a global generator (`random.random()`, `np.random.rand()`) draws, if
+    anything in the same program seeds it with what all processes have, whether or not that runs first; files of which
+    none imports the other are two programs. If each process seeds it for itself, the draw differs as the seed does.
     """
 
     code = "SPMD306"
