@@ -19,8 +19,8 @@ class UnsteadyCondition(BranchRule):
 
     - if a process broadcasts something on one side of it;
     - if one process creates the file in the same function, because the others may not see it;
-    - if it is in a loop that makes parallel calls and the file is the same in every iteration, because each process
-      looks at a different time.
+    - if it is in a loop that makes parallel calls, or is the condition of one, and the file is the same in every
+      iteration, because each process looks at a different time; not if the function itself makes the file.
 
     With `--preview`, all tests for files and handlers of `OSError` and related exceptions count.
 
