@@ -63,8 +63,9 @@ class VaryingCondition(BranchRule):
     Calls that cannot be resolved are not counted as parallel calls. A branch whose two sides make the same parallel
     calls in the same order is correct and is not reported, nor is one that ends in an exception on one side before a
     call. Of the operations outside compiled functions, only those count that certainly combine data of all processes
-    (`jnp.mean` of an array made by `jax.make_array_from_process_local_data`), and `jax.device_put` onto all devices.
-    Other things that differ between processes (clocks, files) have their own rules.
+    (`jnp.mean(x)`, `x.mean()` or `(2 * x).sum()` of an array that the same function has made by
+    `jax.make_array_from_process_local_data`, or put onto all devices), and `jax.device_put` onto all devices. Other
+    things that differ between processes (clocks, files) have their own rules.
     """
 
     code = "SPMD301"

@@ -19,8 +19,8 @@ class UnsteadyCondition(BranchRule):
 
     - if a process broadcasts something on one side of it;
     - if one process creates the file in the same function, because the others may not see it;
-    - if it is in a loop that makes parallel calls and the file is the same in every iteration, because each process
-      looks at a different time.
+    - if it is in a loop that makes parallel calls, or is the condition of one, and the file is the same in every
+      iteration, because each process looks at a different time; not if the function itself makes the file.
 
     With `--preview`, all tests for files and handlers of `OSError` and related exceptions count.
 
@@ -60,7 +60,9 @@ class UnsteadyCondition(BranchRule):
     ## Limits
 
     Only calls that certainly span processes count (`pmap`, `shard_map`, `multihost_utils`, checkpoints); a bare `jit`
-    guarded by a clock is not reported.
+    guarded by a clock is not reported. Nor is what a global generator (`random.random()`, `np.random.rand()`) draws, if
+    anything in the same program seeds it with what all processes have, whether or not that runs first; files of which
+    none imports the other are two programs. If each process seeds it for itself, the draw differs as the seed does.
     """
 
     code = "SPMD306"

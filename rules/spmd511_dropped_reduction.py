@@ -18,7 +18,8 @@ class DroppedReduction(Rule):
     Finds collectives in traced code (`psum`, `pmean`, `psum_scatter`, `all_gather`, ...) whose result is not stored, or
     is stored under a name that is not read afterwards. On the host, finds calls of functions that only reduce their
     arguments over the devices, such as one that averages the running statistics of all replicas, if the result is
-    stored under a name that is not read any more.
+    stored under a name that is not read any more, and the function goes on with what was to be reduced, or with what it
+    made of it. A call that is only timed, or made to compile the program, is none of these.
 
     ## Why it matters
 
@@ -52,7 +53,8 @@ class DroppedReduction(Rule):
     ## Limits
 
     A name that starts with an underscore, or that a nested function reads, is not reported; on the host, a call whose
-    result is not stored at all is not reported either: it may be a barrier.
+    result is not stored at all is not reported either: it may be a barrier. Nor is a call on the host if only other
+    functions use what it was to reduce, such as a field of an object.
     """
 
     code = "SPMD511"

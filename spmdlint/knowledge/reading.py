@@ -16,6 +16,9 @@ class Reading(Struct, frozen=True):
     readers: frozenset[str]
     harmless: frozenset[str]
     methods: frozenset[str]
+    properties: frozenset[str]
+    measures: frozenset[str]
+    views: frozenset[str]
     devices: frozenset[str]
     local: frozenset[str]
     over_all: frozenset[str]
@@ -38,7 +41,8 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = read_file("reading.toml")["reading"]
-    sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of", "states")
+    sets = ["readers", "harmless", "methods", "properties", "measures", "views"]
+    sets += ["devices", "local", "over_all", "arrays_of", "states"]
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
     return Reading(

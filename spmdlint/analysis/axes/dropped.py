@@ -1,7 +1,8 @@
 """Reductions whose result nothing uses. JAX's arrays are immutable: a call that only looks like an update does nothing.
 
 In traced code every collective counts. On the host, functions that do nothing but reduce count, if their result is
-stored under a name that is not read any more; a call whose result is not stored at all may be a barrier.
+stored under a name that is not read any more, and what they reduce is used afterwards as it was; a call whose result is
+not stored at all may be a barrier.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from spmdlint.analysis.axes.unreduced import Afterwards
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 _COLLECTIVES = frozenset(
     f"jax.lax.{name}" for name in "psum pmean pmax pmin psum_scatter all_gather all_to_all ppermute pshuffle".split()
 )
 _DEPTH = 4
 """The most functions, one inside another, that may stand between a call and the reduction that it makes."""
+_COMPUTING = (s.Call, s.Binary, s.Unary, s.Compare)
 
 
 class Dropped(Struct, frozen=True):
@@ -54,7 +59,21 @@ class DroppedResults:
                 name = self._unread(frame, number, used)
                 if name is None or (on_host and not name) or expects_failure(self.ev, frame, number):
                     continue
+                if on_host and not self._goes_on(frame, number, call, callee):
+                    continue
                 yield Dropped(Site(ref, number), _called(self.ev, callee), name or None, on_host)
+
+    def _goes_on(self, frame: Frame, number: int, call: s.Call, callee: Value | None) -> bool:
+        """Whether the program uses what a call reduces afterwards, as it was before."""
+
+        def excused(other: int) -> bool:
+            operation = frame.code.operations[other]
+            run = certain(self.ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+            measures = isinstance(run, External) and run.name in reading().measures
+            return measures or run == callee or self._reduces(run, _DEPTH)
+
+        given = inputs(call) or (call.function,)  # a method reduces what its object has
+        return Afterwards(self.ev, frame, number, excused).uses(given)
 
     def _unread(self, frame: Frame, number: int, used: frozenset[int]) -> str | None:
         """The name that a result is stored under and never read, "" for none at all; None if the result is used."""
@@ -107,11 +126,28 @@ class DroppedResults:
         operation = frame.code.operations[frame.code.root_of(number)]
         if isinstance(operation, s.DictDisplay):
             return any(self._holds(frame, value, depth) for value in operation.values)
-        if not isinstance(operation, s.Call):
+        if not isinstance(operation, s.Call) or any(self._is_computed(frame, each) for each in inputs(operation)):
             return False
         callees = self.ev.value(frame, operation.function)
         run = [*self.calls.run_by(callees, frame, operation)]
         return any(self._reduces(each, depth - 1) for each in (run or callees))
+
+    def _is_computed(self, frame: Frame, number: int) -> bool:
+        """Whether a function computes a value, and was not given it, whole or in parts."""
+        operations, pending, seen = frame.code.operations, [number], set[int]()
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            operation = operations[number]
+            if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+                pending += self.ev.reaching(frame, number, operation.name)
+            elif isinstance(operation, _COMPUTING):
+                return True
+            else:
+                pending += inputs(operation)
+        return False
 
 
 def _called(ev: Evaluator, callee: Value | None) -> str:

@@ -1,89 +1,125 @@
 """Calls outside compiled functions that need all processes: they compute on, or transfer to, devices of several.
 
-An operation of ``jax.numpy`` on one array works where the array is. Only an operation that combines its parts
-communicates: most others are harmless on one process, and are not reported.
+An operation of ``jax.numpy`` on one array works where the array is, and so do the methods of arrays and arithmetic.
+Only an operation that combines the parts of an array communicates: most others are harmless on one process, and are
+not reported.
 """
 
 from __future__ import annotations
 
-from spmdlint.analysis.callgraph.locality import global_data
+from spmdlint.analysis.callgraph.locality import DEPTH, EAGER, everywhere, makes_global
+from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, Called, Frame, Member, Value, Values, certain, constant
+from spmdlint.analysis.evaluation.values import External, Frame, certain, constant
+from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 
-_DEPTH = 4
 _PUT = "jax.device_put"
 _NUMPY = "jax.numpy."
 _REDUCTIONS = frozenset("all any argmax argmin average max mean median min prod std sum var".split())
 _TOGETHER = frozenset(("concatenate", "vdot", "linalg.norm"))
-_MESH = "jax.sharding.Mesh"
-_SHARDING = "jax.sharding.NamedSharding"
-_SPEC = "jax.sharding.PartitionSpec"
-_MADE_OF_ALL = ("jax.make_mesh", "jax.experimental.mesh_utils.create_device_mesh")
-_ALL = "jax.devices"
+_COMBINING = _REDUCTIONS | _TOGETHER
+_OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
+_MULTIPLY = "multiply"
+_CONTRACTING = "@"
+_OF_OBJECTS = frozenset(("is", "is not", "in", "not in"))
 
 
 def computes_everywhere(ev: Evaluator, frame: Frame, call: s.Call, name: str) -> bool:
-    """Whether a call of a library function, by its name, certainly needs the processes of all devices."""
+    """Whether a call of a library function, by its name, certainly needs the processes of all devices.
+
+    A method of an array goes by the name of the function that it is, see :func:`method_of_array`.
+    """
     if name == _PUT:
         place = passed(call, "device", ("x", "device"))
-        sharding = certain(ev.value(frame, place)) if place is not None else None
-        return isinstance(sharding, Applied) and _over_all(ev, sharding)
-    if not name.startswith(_NUMPY) or not call.arguments or call.arguments[0].star:
-        return False
+        return place is not None and over_all(ev, certain(ev.value(frame, place)))
     function = name.removeprefix(_NUMPY)
-    if function not in _REDUCTIONS and function not in _TOGETHER:
+    if not name.startswith(_NUMPY) or function not in _COMBINING:
         return False
-    axis = passed(call, "axis", ("a", "axis"))
+    array = _array(frame, call, _is_method(ev, frame, call))
+    if array is None or (function in _REDUCTIONS and _keeps_rows(ev, frame, call)):
+        return False
+    return _is_spread(ev, frame, array, DEPTH, frozenset())
+
+
+def method_of_array(ev: Evaluator, frame: Frame, call: s.Call) -> str | None:
+    """The function that a call runs if what it calls is a method of an array; None if it calls no method."""
+    method = frame.code.operations[call.function]
+    if not isinstance(method, s.Attribute) or not _is_method(ev, frame, call):
+        return None
+    return typing_table().methods.module + method.name
+
+
+def _is_method(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    """Whether a call is not known to run a function of a library: an attribute that it calls may be a method."""
+    return not any(isinstance(callee, External) for callee in ev.value(frame, call.function))
+
+
+def _array(frame: Frame, call: s.Call, method: bool) -> int | None:
+    """The array that a call computes from: its first argument, or the one whose method it is."""
+    if method:
+        called = frame.code.operations[call.function]
+        return called.base if isinstance(called, s.Attribute) else None
+    return call.arguments[0].value if call.arguments and not call.arguments[0].star else None
+
+
+def _keeps_rows(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    """Whether a reduction is along a dimension that is not split over processes."""
+    axis = passed(call, "axis", ("axis",) if _is_method(ev, frame, call) else ("a", "axis"))
     along = constant(ev.value(frame, axis)) if axis is not None else None
-    if function in _REDUCTIONS and axis is not None and (along is None or along.value not in (None, 0)):
-        return False  # along a dimension that is not split over processes
-    return _is_spread(ev, frame, call.arguments[0].value, _DEPTH)
+    return axis is not None and (along is None or along.value not in (None, 0))
 
 
-def _is_spread(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Whether the processes certainly hold different parts of an array, or of one array of a list."""
-    operation = frame.code.operations[frame.code.root_of(number)]
-    if isinstance(operation, s.Display):
-        return depth > 0 and any(_is_spread(ev, frame, part, depth - 1) for part in operation.elements)
-    return global_data(ev, frame, number) and not _is_replicated(ev, frame, operation)
+def _is_spread(ev: Evaluator, frame: Frame, number: int, depth: int, above: frozenset[int]) -> bool:
+    """Whether the processes certainly hold different parts of an array, or of one array of a list.
+
+    ``above`` are the values that are being looked at: one that is made of itself, in a loop, does not count.
+    """
+
+    def spread(*numbers: int) -> bool:
+        return any(_is_spread(ev, frame, each, depth - 1, above | seen) for each in numbers)
+
+    def says(operation: s.Operation, _depth: int) -> bool:
+        if isinstance(operation, s.Display):
+            return spread(*operation.elements)
+        if isinstance(operation, s.Binary):
+            return operation.operator != _CONTRACTING and spread(operation.left, operation.right)
+        if isinstance(operation, s.Unary):
+            return spread(operation.operand)
+        if isinstance(operation, s.Compare):
+            return _OF_OBJECTS.isdisjoint(operation.operators) and spread(*operation.operands)
+        if isinstance(operation, s.Attribute):
+            return operation.name in reading().views and spread(operation.base)
+        if isinstance(operation, s.Call):
+            if makes_global(ev, frame, operation, depth):
+                return not _is_replicated(ev, frame, operation)
+            return spread(*_keeping(ev, frame, operation))
+        return False
+
+    seen: set[int] = set(above)
+    return everywhere(ev, frame, number, depth, says, seen)
 
 
-def _is_replicated(ev: Evaluator, frame: Frame, made: s.Operation) -> bool:
+def _keeping(ev: Evaluator, frame: Frame, call: s.Call) -> tuple[int, ...]:
+    """The arrays of which any one decides where the result is, which is computed for each element or row."""
+    callee = certain(ev.value(frame, call.function))
+    name = callee.name if isinstance(callee, External) else method_of_array(ev, frame, call)
+    method = _is_method(ev, frame, call)
+    array = _array(frame, call, method)
+    if name is None or array is None or not name.startswith(EAGER):
+        return ()
+    function = name.removeprefix(_NUMPY)
+    if function in _REDUCTIONS:
+        return (array,) if _keeps_rows(ev, frame, call) else ()
+    typed = typing_table().of(name)
+    if function in _TOGETHER or (typed not in _OF_EACH_ELEMENT and function != _MULTIPLY):
+        return ()
+    others = [argument.value for argument in call.arguments if not argument.star and argument.keyword is None]
+    return (array,) if method or typed == "linear" else tuple(others)
+
+
+def _is_replicated(ev: Evaluator, frame: Frame, made: s.Call) -> bool:
     """Whether an array is made with a spec that names no axis: every process then holds all of it."""
-    given = [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
-    return any(names_no_axis(ev, value) for number in given for value in ev.value(frame, number))
-
-
-def names_no_axis(ev: Evaluator, given: Value) -> bool:
-    """Whether a sharding or spec names no axis: it places a copy on every device."""
-    if not isinstance(given, Applied):
-        return False
-    if given.name == _SHARDING:
-        return any(names_no_axis(ev, spec) for spec in ev.argument(given, "spec") or ())
-    return given.name == _SPEC and not any(given.arguments.positional)
-
-
-def _over_all(ev: Evaluator, sharding: Applied) -> bool:
-    """Whether a sharding is over a mesh of all devices."""
-    meshes = ev.argument(sharding, "mesh") if sharding.name == _SHARDING else None
-    return bool(meshes) and all(_of_all(mesh, _DEPTH) for mesh in ordered(meshes or frozenset()))
-
-
-def _of_all(devices: Value, depth: int) -> bool:
-    """Whether these are all devices, in a mesh or in any other arrangement."""
-    if isinstance(devices, Called) and isinstance(devices.function, Member) and devices.function.name == "reshape":
-        return depth > 0 and _of_all(devices.function.base, depth - 1)
-    if not isinstance(devices, Applied) or depth == 0:
-        return False
-    if devices.name == _ALL:
-        return not devices.arguments.positional and not devices.arguments.keywords
-    if devices.name in _MADE_OF_ALL:
-        return devices.arguments.keyword("devices") is None
-    given: Values | None = devices.arguments.keyword("devices")
-    if given is None and devices.arguments.positional:
-        given = devices.arguments.positional[0]
-    arranged = devices.name == _MESH or devices.name.startswith("numpy.")
-    return arranged and bool(given) and all(_of_all(value, depth - 1) for value in ordered(given or frozenset()))
+    return any(names_no_axis(ev, value) for given in made.arguments for value in ev.value(frame, given.value))

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.eager import computes_everywhere
+from spmdlint.analysis.callgraph.eager import computes_everywhere, method_of_array
 from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
@@ -189,6 +189,10 @@ class Effects:
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
+            return
+        method = method_of_array(self.ev, frame, operation)
+        if method is not None and computes_everywhere(self.ev, frame, operation, method):
+            yield ParallelCall(method.rsplit(".", 1)[-1], "weak", method, (Site(frame.ref, number),))
             return
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:

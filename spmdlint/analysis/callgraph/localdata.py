@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spmdlint.analysis.callgraph.locality import DEPTH, everywhere, on_local_devices, sharded
+from spmdlint.analysis.callgraph.locality import DEPTH, EAGER, everywhere, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed_to
@@ -19,8 +19,6 @@ _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.loca
 # The result of an exchange between processes is returned to each host.
 _MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
 _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
-# Called outside jit, these compute where their arrays are.
-_EAGER = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.image.")
 _PER_CALLER = DEPTH // 3
 MAX_CALLERS = 8
 """The most callers whose arguments are examined; with more, the place of an argument is unknown."""
@@ -105,7 +103,7 @@ class LocalData:
                     return self._own_device(frame, place, depth) or any(map(on_local_devices, places))
                 if callee.name.startswith(_MAKERS):
                     return True
-                return callee.name.startswith(_EAGER) and self._arguments(frame, operation, depth - 1, seen)
+                return callee.name.startswith(EAGER) and self._arguments(frame, operation, depth - 1, seen)
             if isinstance(callee, Applied) and self._compiles(callee):
                 # What is computed from local data alone stays where the data are.
                 return not sharded(self.ev, callee) and self._arguments(frame, operation, depth - 1, seen)

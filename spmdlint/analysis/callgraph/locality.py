@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spmdlint.analysis.callgraph.placement import over_all
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -19,9 +21,12 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 DEPTH = 24
+EAGER = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.image.")
+"""What computes where its arrays are, if it is called outside of compiled functions."""
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PASSING = ("builtins.enumerate", "builtins.iter")
@@ -133,19 +138,27 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = DE
         if isinstance(operation, (s.Display, s.DictDisplay)):
             parts = operation.elements if isinstance(operation, s.Display) else operation.values
             return bool(parts) and all(global_data(evaluator, frame, part, depth - 1) for part in parts)
-        if not isinstance(operation, s.Call):
-            return False
-        callees = evaluator.value(frame, operation.function)
-        if any(_makes_global(evaluator, callee, depth) for callee in callees):
-            return True
-        for callee in ordered(callees):
-            known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-            if known is not None and known.kind == "apply" and operation.arguments:
-                mapped = evaluator.value(frame, operation.arguments[0].value)
-                return any(_makes_global(evaluator, value, depth) for value in mapped)
-        return False
+        return isinstance(operation, s.Call) and makes_global(evaluator, frame, operation, depth)
 
     return everywhere(evaluator, frame, number, depth, says)
+
+
+def makes_global(evaluator: Evaluator, frame: Frame, call: s.Call, depth: int) -> bool:
+    """Whether a call makes such an array, or a tree of them."""
+    callees = evaluator.value(frame, call.function)
+    if any(_makes_global(evaluator, callee, depth) for callee in callees):
+        return True
+    for callee in ordered(callees):
+        known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if known is None or not call.arguments:
+            continue
+        if known.name in reading().makers:
+            place = passed(call, reading().makers[known.name][0], known.positional)
+            return place is not None and over_all(evaluator, certain(evaluator.value(frame, place)))
+        if known.kind == "apply":
+            mapped = evaluator.value(frame, call.arguments[0].value)
+            return any(_makes_global(evaluator, value, depth) for value in mapped)
+    return False
 
 
 def _gives_global(evaluator: Evaluator, frame: Frame, iterable: int, depth: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
-from spmdlint.analysis.divergence.looked import is_looked_for_again
-from spmdlint.analysis.divergence.paths import WRITERS
+from spmdlint.analysis.divergence.looked import looked_for_again
+from spmdlint.analysis.divergence.paths import OPENERS, WRITERS, opens_to_write
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
@@ -36,7 +36,8 @@ class FileTests:
         """Whether the processes may see different files at a branch, judging by the function around it."""
         if reason.kind != "files":
             return False
-        if is_looked_for_again(self.ev, self.effects, frame, branch, reason):
+        looked = looked_for_again(self.ev, self.effects, frame, branch, reason)
+        if looked is not None and not any(_writes(frame, number) for number in self._making(frame, looked)):
             return True
         return self._agreed_later(frame) or self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
 
@@ -60,13 +61,19 @@ class FileTests:
         """Whether the function has one process make the file that all look for: others look before or after that."""
         if looked.site.ref != frame.ref:
             return False
-        wanted = [names for names in _told_by(frame.code, looked.site.number) if names]
+        return any(
+            self._by_one(frame, number) and not self._all_meet(frame, looked.site.number, number)
+            for number in self._making(frame, looked.site.number)
+        )
+
+    def _making(self, frame: Frame, looked: int) -> Iterator[int]:
+        """The calls by which the function may itself make the file that a call looks for."""
+        wanted = [names for names in _told_by(frame.code, looked) if names]
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            if number != looked.site.number and _name(frame.code, call) in _WRITERS and self._by_one(frame, number):
+            if number != looked and _name(frame.code, call) in _WRITERS:
                 made = set().union(*_told_by(frame.code, number))
-                if any(names <= made for names in wanted) and not self._all_meet(frame, looked.site.number, number):
-                    return True
-        return False
+                if any(names <= made for names in wanted):
+                    yield number
 
     def _all_meet(self, frame: Frame, looked: int, made: int) -> bool:
         """Whether all processes meet after the test and before the file is made, so that none looks too late.
@@ -88,6 +95,12 @@ class FileTests:
             if found is not None and tells_who(found):
                 return True
         return False
+
+
+def _writes(frame: Frame, number: int) -> bool:
+    """Whether a call that may make a file does not only open it to read it."""
+    call = frame.code.operations[number]
+    return isinstance(call, s.Call) and (_name(frame.code, call) not in OPENERS or opens_to_write(frame, call))
 
 
 def _name(code: Code, call: s.Call) -> str:

@@ -17,20 +17,21 @@ _LOOKING = frozenset(("exists", "isfile", "is_file", "isdir", "is_dir", "Exists"
 _DEPTH = 8
 
 
-def is_looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> bool:
-    """Whether a branch in a loop with parallel calls looks for one file, the same in every iteration."""
+def looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> int | None:
+    """The call by which a branch in a loop with parallel calls looks for one file, the same in every iteration."""
     function = frame.code.function
-    test = function.blocks[branch].test
-    around = [body for body in evaluator.flow(frame.ref).loops.values() if branch in body]
-    if test is None or not around or not _looks(evaluator, reason):
-        return False
+    # The condition of a loop is evaluated in every iteration, and is no part of the loop's body.
+    loops = evaluator.flow(frame.ref).loops
+    around = [body | {header} for header, body in loops.items() if branch in body or branch == header]
+    if not around or not _looks(evaluator, reason):
+        return None
     body = min(around, key=len)
     first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
     if first is None or function.block_of[first] not in body or not isinstance(frame.code.operations[first], s.Call):
-        return False  # it was tested once, before the loop
+        return None  # it was tested once, before the loop
     calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
     lasting = any(call.strength == "strong" or call.carried for call in calls)
-    return lasting and _is_steady(evaluator, frame, test, body, _DEPTH)
+    return first if lasting and _is_steady(evaluator, frame, first, body, _DEPTH) else None
 
 
 def _looks(evaluator: Evaluator, reason: Reason) -> bool:

@@ -13,7 +13,7 @@ from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_OPENERS = frozenset(("open", "GFile", "gopen"))
+OPENERS = frozenset(("open", "GFile", "gopen"))
 WRITERS = frozenset(
     "save savez savez_compressed savetxt write_text write_bytes to_csv to_parquet copy copyfile move rename replace "
     "download urlretrieve".split()
@@ -70,8 +70,8 @@ class PathUses:
             return
         method = frame.code.operations[call.function]
         name = method.name if isinstance(method, (s.Attribute, s.Load)) else ""
-        writes = _opens_to_write(frame, call) if name in _OPENERS else name in _WRITERS
-        if not writes and name not in _READERS | _OPENERS:
+        writes = opens_to_write(frame, call) if name in OPENERS else name in _WRITERS
+        if not writes and name not in _READERS | OPENERS:
             return
         given = [argument.value for argument in call.arguments if not argument.star]
         if isinstance(method, s.Attribute) and name in _OF_PATHS:
@@ -179,7 +179,7 @@ def lies_in(path: Shape, place: Shape) -> bool:
     return isinstance(before, tuple) and lies_in(before, place)
 
 
-def _opens_to_write(frame: Frame, call: s.Call) -> bool:
+def opens_to_write(frame: Frame, call: s.Call) -> bool:
     """Whether a file is opened with a mode that creates it."""
     modes = [a.value for place, a in enumerate(call.arguments) if a.keyword == "mode" or (place == 1 and not a.keyword)]
     said = [frame.code.operations[mode] for mode in modes]

@@ -35,6 +35,9 @@ _CARRIERS = frozenset(
 )
 _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "math.", "jax.device_get", "jax.numpy.", "jax.tree")
+_COMPUTING = (*_CARRYING, "builtins.")
+_PRINT = "builtins.print"
+"""The one of Python's own functions that tells a number to somebody, as a logger does."""
 # The form of an array, and not its contents.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
@@ -273,8 +276,22 @@ class LocalNumbers:
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
             if found is None or found.source.kind == NAMED:
                 continue  # a program may well show the examples of one process
+            if self._says_whose(frame, operation):
+                continue
             if found.source.kind != LISTED or found.source.site.ref.path == frame.ref.path:
                 yield number, found
+
+    def _says_whose(self, frame: Frame, operation: s.Call) -> bool:
+        """Whether a report tells which process it is of, so that nobody takes its numbers for those of all."""
+        told = [self._parts(frame, argument.value) for argument in operation.arguments]
+        reasons = [self.variance.of(frame, part) for parts in told for part in parts]
+        return any(reason is not None and reason.kind == "identity" for reason in reasons)
+
+    @staticmethod
+    def _parts(frame: Frame, number: int) -> tuple[int, ...]:
+        """What is told in an argument: the values of a dictionary, or the argument itself."""
+        operation = frame.code.operations[frame.code.root_of(number)]
+        return operation.values if isinstance(operation, s.DictDisplay) else (number,)
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
         """Whether a call ends the flow of a number: its function is unknown, as a writer of logs is."""
@@ -287,7 +304,7 @@ class LocalNumbers:
             return False
         return not any(
             isinstance(callee, FunctionValue)
-            or (isinstance(callee, External) and callee.name.startswith((*_CARRYING, "builtins.")))
+            or (isinstance(callee, External) and callee.name != _PRINT and callee.name.startswith(_COMPUTING))
             or (isinstance(callee, Applied) and self._is_mapped(callee))
             for callee in callees
         )

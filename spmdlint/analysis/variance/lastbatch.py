@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.evened import SHARDERS
+from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.ownwindow import of_short_batch
@@ -76,7 +77,11 @@ class LastBatch(Property):
             return origins.of(frame, operation.element) if operation.kind != "set" else None
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
-        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Import, s.Enter)):
+        if isinstance(operation, s.Load):
+            window = self._cut_in_a_loop(frame, resolved(origins.ev, frame, number))
+            at = frame.code.function.block_of[number]
+            return CONTINUE if window is None or window.may_be_short(at) else None
+        if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Import, s.Enter)):
             return CONTINUE
         return None
 
@@ -192,18 +197,40 @@ class LastBatch(Property):
             return Reason(Site(frame.ref, number), text, REMAINDER, own)
         if index.lower is None and index.upper is not None and self._by_own_shape(frame, index.upper):
             return origins.of(frame, operation.base)
-        if index.lower is None or index.upper is None:
+        loop = self._loop(frame, index)
+        part = self.length.of(frame, operation.base) if loop is not None else None
+        if loop is None or part is None or part.kind != "data":
             return None
-        start = function.operations[resolved(ev, frame, index.lower)]
-        iterable = function.operations[start.iterable] if isinstance(start, s.Next) else None
-        if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
+        if self.content.of(frame, loop.arguments[1].value) is None:
             return None
-        if not any(isinstance(v, External) and v.name == "builtins.range" for v in ev.value(frame, iterable.function)):
-            return None
-        part = self.length.of(frame, operation.base)
-        if part is None or part.kind != "data" or self.content.of(frame, iterable.arguments[1].value) is None:
+        window = self._cut_in_a_loop(frame, number)
+        if window is None or not window.may_be_short(function.block_of[number]):
             return None
         return Reason(Site(frame.ref, number), "the last slice of this process's data is short", REMAINDER, part)
+
+    def _loop(self, frame: Frame, index: s.Slice) -> s.Call | None:
+        """The ``range(start, end, step)`` over which a loop goes whose variable is where a slice begins."""
+        ev, operations = self.content.ev, frame.code.operations
+        if index.lower is None or index.upper is None:
+            return None
+        start = operations[resolved(ev, frame, index.lower)]
+        iterable = operations[start.iterable] if isinstance(start, s.Next) else None
+        if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
+            return None
+        callees = ev.value(frame, iterable.function)
+        return iterable if any(isinstance(v, External) and v.name == "builtins.range" for v in callees) else None
+
+    def _cut_in_a_loop(self, frame: Frame, number: int) -> LastSlice | None:
+        """The slices that an operation takes in such a loop; None for any other operation."""
+        operations = frame.code.operations
+        operation = operations[number]
+        index = operations[operation.index] if isinstance(operation, s.Subscript) else None
+        loop = self._loop(frame, index) if isinstance(index, s.Slice) else None
+        if loop is None or not isinstance(index, s.Slice) or index.lower is None:
+            return None
+        start, end, size = (argument.value for argument in loop.arguments)
+        begin = resolved(self.content.ev, frame, index.lower)
+        return LastSlice(self.content.ev, frame, number, begin, (start, end, size))
 
     def _by_own_shape(self, frame: Frame, end: int) -> bool:
         """Whether the end of a slice is computed from an array's shape, as in code that drops the remainder."""

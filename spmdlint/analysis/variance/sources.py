@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
-from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known, Variable
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -44,7 +44,9 @@ _TOLD: Mapping[Variable, str] = {
 
 
 class Sources:
-    """Recognises sources of variance. One per run."""
+    """Recognises sources of variance. One per run. ``content`` is the facet that seeds are asked for."""
+
+    content: Origins
 
     def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
         self.ev = evaluator
@@ -84,22 +86,42 @@ class Sources:
 
     def _given(self, known: Known, count: int, site: Site) -> Reason | None:
         """Why a call of a source with this number of arguments varies; None if it does not."""
-        if known.source is None or (known.unseeded and count) or self._seeded(known):
+        if known.source is None or (known.unseeded and count):
             return None
         if known.at_most is not None and count > known.at_most:
             return None
+        seeds = self._seeds_of(known, site.ref.path)
+        if seeds:
+            return self._own_seed(known, seeds, site)
         return Reason(site, f"{known.name}() differs between processes", known.source)
 
-    def _seeded(self, known: Known) -> bool:
-        """Whether the program seeds the generator behind a function: then the choice is its author's."""
-        return bool(known.seeded_by) and known.seeded_by in self._seeding
+    def _own_seed(self, known: Known, seeds: list[Site], site: Site) -> Reason | None:
+        """Why a draw varies although the program seeds the generator: it gives each process a seed of its own."""
+        found: Reason | None = None
+        for seed in seeds:
+            call = self.ev.project.function(seed.ref).operations[seed.number]
+            given = [argument.value for argument in call.arguments[:1]] if isinstance(call, s.Call) else []
+            found = self.content.any_of(self.ev.free_frame(seed.ref), given)
+            if found is None:
+                return None  # the choice is the author's
+        text = f"{known.name}() draws from what each process has seeded for itself"
+        return Reason(site, text, found.kind, found) if found is not None else None
+
+    def _seeds_of(self, known: Known, path: Path) -> list[Site]:
+        """Where the program that a file belongs to seeds the generator behind a function."""
+        component = self.ev.project.component
+        seeds = self._seeding.get(known.seeded_by, ()) if known.seeded_by else ()
+        return [site for site in seeds if component[site.ref.path] == component[path]]
 
     @cached_property
-    def _seeding(self) -> frozenset[str]:
-        """The seeding functions that some call gives an argument which is not None by default."""
+    def _seeding(self) -> Mapping[str, tuple[Site, ...]]:
+        """By seeding function, the calls that give it an argument which is not None by default."""
         wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
-        uses = (use for use in self.reach.applications if use.applied.name in wanted)
-        return frozenset(use.applied.name for use in uses if self._is_given(use.applied.arguments))
+        found: dict[str, dict[Site, None]] = {}
+        for use in self.reach.applications:
+            if use.applied.name in wanted and self._is_given(use.applied.arguments):
+                found.setdefault(use.applied.name, {})[use.site] = None
+        return {name: tuple(sites) for name, sites in found.items()}
 
     def _is_given(self, arguments: Arguments) -> bool:
         given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]
