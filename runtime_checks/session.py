@@ -30,6 +30,7 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
+from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
@@ -68,10 +69,19 @@ class Session:
         self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
-    def watcher(self, demand: Demand) -> Watcher:
+    def watcher(self, demand: Demand, interrupts: Interrupts) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
         return Watcher(
-            self.job, self.own, self.others, self.checks, self.ending, self.setup, self.background, self.health, demand
+            self.job,
+            self.own,
+            self.others,
+            self.checks,
+            self.ending,
+            self.setup,
+            self.background,
+            self.health,
+            demand,
+            interrupts,
         )
 
     def call(self, call: Call, within: float | None = None) -> str:

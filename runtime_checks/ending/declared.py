@@ -19,6 +19,7 @@ from typing import Any
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
@@ -116,6 +117,9 @@ class Ending:
             return
         self.acknowledged.set()
         if self._options.on_divergence == "raise":
+            if report.is_interruption:  # of another process, for which this one would wait in vain
+                self.tell()
+                raise KeyboardInterrupt
             self._tell_in_short(report)
             raise DivergenceError(report)
         if self._options.on_divergence == "exit":
@@ -138,6 +142,9 @@ class Ending:
         self._told.set()
         if self._folder is not None:
             self._folder.put_report(self.verdict)
+        if self.verdict.is_interruption:
+            words = "" if self._folder is not None else f"spmdlint: interrupted: {self.verdict.message}\n"
+        elif self._folder is not None:
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
@@ -159,11 +166,21 @@ class Ending:
         """Report, and end this process at once, from any thread."""
         if not self._leaving.acquire(blocking=False):
             time.sleep(60)  # another thread is already ending this process
+        if threading.current_thread() is not threading.main_thread():
+            # What the main thread raises from now on is a consequence. A function in Python would not do: an interrupt
+            # that still waits for the main thread would be raised in it, and be shown.
+            sys.excepthook, sys.unraisablehook = slice, id
         self.flush()
         self.tell()
         self._say_left()
         self._wait_if_host()
-        os._exit(self._options.exit_status)
+        os._exit(self.status)
+
+    @property
+    def status(self) -> int:
+        """The exit status of a process that ends because of the verdict."""
+        interrupted = self.verdict is not None and self.verdict.is_interruption
+        return INTERRUPTED_STATUS if interrupted else self._options.exit_status
 
     @staticmethod
     def flush() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.agreement.standins import late_words
-from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
@@ -27,7 +27,6 @@ ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
 CHOSEN = "use assert_equal on the name or number by which one is chosen, or take them in sorted order"
 TIMEOUT_STATUS = 124
-INTERRUPTED_STATUS = 130
 
 States = Mapping[int, State | None]
 
@@ -60,7 +59,7 @@ def conclude(
     run was interrupted, if it was.
     """
     if left is not None:
-        return left, DIVERGED_STATUS
+        return left, INTERRUPTED_STATUS if left.is_interruption else DIVERGED_STATUS
     statuses = {number: one.status for number, one in sorted(ended.items())}
     processes = {str(number): _process(states.get(number), ended.get(number)) for number in sorted(states)}
     if timed_out:

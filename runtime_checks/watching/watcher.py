@@ -10,6 +10,7 @@ from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.ending.interruption import interruption
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
@@ -21,14 +22,17 @@ from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
+from spmdlint.runtime_checks.watching.interrupts import Interrupts
 
 TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
+INTERRUPT_GRACE = 5.0  # seconds for it to act on an interrupt, as by writing down how far it has come
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
+HELD = 4.0  # seconds after which an interrupt that the main thread does not act on ends a process that waits in vain
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -46,6 +50,7 @@ class Watcher:
         background: Background | None,
         health: Health,
         demand: Demand,
+        interrupts: Interrupts,
     ) -> None:
         self._job = job
         self._own = own
@@ -62,6 +67,7 @@ class Watcher:
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
         self._demand = demand
+        self._interrupts = interrupts
         self._last_words = None
         if background is not None and job.folder is None:
             self._last_words = LastWords(job, own, checks, ending, background)
@@ -153,6 +159,7 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(self._job.me, late(self._own.where()))
         self._health.look()
+        held = self._interrupts.held_for()
         if self._demand.asked():
             self._report()
         if checks.joining is not None and not checks.joins():
@@ -168,16 +175,38 @@ class Watcher:
                 self._answered = question
                 self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
             ending.look()
+        if held > HELD and folder is None:
+            self._end_if_in_vain()
         if ending.verdict is not None:
             self._enforce()
         elif folder is not None and not self._job.interrupted():
             self._look_for_deaths(folder)
 
+    def _end_if_in_vain(self) -> None:
+        """End both if an interrupt came here, too, but this process waits inside XLA for one that has ended by it."""
+        ending, others = self._ending, self._others
+        if ending.verdict is not None and not ending.verdict.is_interruption:
+            return
+        ended = others.ended_among(self._job.others)
+        gone = {process: told for process, told in ended.items() if told["state"] == "interrupted"}
+        groups = self._own.ledger.groups()
+        if not any(
+            process in group.processes and told["counts"].get(group.key, 0) < group.count
+            for process, told in gone.items()
+            for group in groups
+        ):
+            return
+        asked = self._background.leader.asking if self._background is not None else others
+        ending.declare(interruption(self._job, self._own, asked, ended))
+        self._job.exchange.put_ending()
+        ending.wake_all()
+        ending.leave()
+
     def _report(self) -> None:
         """Say on demand where all processes are, or what there is to say instead."""
         checks, verdict, background = self._checks, self._ending.verdict, self._background
         if verdict is not None:
-            write_error(f"spmdlint: {verdict.verdict} ({verdict.kind}): {verdict.message} {self._here()}\n")
+            write_error(f"{verdict.title}: {verdict.message} {self._here()}\n")
         elif not checks.active:
             write_error(f"spmdlint: {checks.why_inactive.rstrip('.')}. {self._here()}\n")
         elif checks.joining is not None:
@@ -246,7 +275,8 @@ class Watcher:
             self._background.journal.stop()
         now = time.monotonic()
         self._verdict_seen = self._verdict_seen or now
-        late = now - self._verdict_seen > GRACE[job.options.on_divergence]
+        grace = INTERRUPT_GRACE if ending.verdict is not None and ending.verdict.is_interruption else 0.0
+        late = now - self._verdict_seen > max(grace, GRACE[job.options.on_divergence])
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
             ending.leave()
 

@@ -234,8 +234,10 @@ for i in range(5):
 """,
         options=("--mode", mode),
     )
-    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.status, run.verdict) == (130, ("failed", None)), run.output
     assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("stops"))
+    assert f"process 1 was interrupted at program.py:{run.marked('stops')}, 3 parallel calls begun" in run.output
+    assert "What to do" not in run.output
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
