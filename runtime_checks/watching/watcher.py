@@ -32,6 +32,7 @@ INTERRUPT_GRACE = 5.0  # seconds for it to act on an interrupt, as by writing do
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
+BLOCKED = 1.0  # seconds after which an interrupt that the main thread does not act on is told to the launcher
 HELD = 4.0  # seconds after which an interrupt that the main thread does not act on ends a process that waits in vain
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
@@ -65,7 +66,7 @@ class Watcher:
         self._answered: object = None
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
-        self._told_launcher = False
+        self._told_launcher = self._told_blocked = False
         self._demand = demand
         self._interrupts = interrupts
         self._last_words = None
@@ -160,6 +161,9 @@ class Watcher:
             folder.put_state(self._job.me, late(self._own.where()))
         self._health.look()
         held = self._interrupts.held_for()
+        if folder is not None and held > BLOCKED and not self._told_blocked:
+            self._told_blocked = True
+            folder.put_blocked(self._job.me)
         if self._demand.asked():
             self._report()
         if checks.joining is not None and not checks.joins():
