@@ -203,6 +203,8 @@ class Hook:
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         self.interception = install(Observer(session, session.own, session.background), layers_of(self.options.mode))
         session.own.layers = self.interception.state
+        if session.own.recorded is not None:
+            session.own.recorded.begin(session.own.build())
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = self._retire

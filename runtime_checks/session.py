@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
@@ -153,14 +151,7 @@ class Session:
 
     def _complete(self, report: Report) -> None:
         """Add the fields that every report has."""
-        jax: Any = sys.modules.get("jax")
-        jaxlib: Any = sys.modules.get("jaxlib")
-        report.versions = {
-            "python": sys.version.split()[0],
-            "jax": getattr(jax, "__version__", "?"),
-            "jaxlib": getattr(jaxlib, "__version__", "?"),
-        }
-        report.layers = dict(self.own.layers)
+        report.add_build(self.own.build())
         report.notes = [*report.notes, *self.checks.notes]
 
 

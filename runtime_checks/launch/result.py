@@ -60,6 +60,20 @@ def conclude(
     """
     if left is not None:
         return left, INTERRUPTED_STATUS if left.is_interruption else DIVERGED_STATUS
+    report, status = _concluded(mode, ended, states, joined, timed_out, interrupted)
+    report.add_build(next((state for _, state in sorted(states.items()) if state and state.get("versions")), State()))
+    return report, status
+
+
+def _concluded(
+    mode: str,
+    ended: Mapping[int, Ended],
+    states: States,
+    joined: Collection[int],
+    timed_out: bool,
+    interrupted: States | None,
+) -> tuple[Report, int]:
+    """The same where no process has left a report."""
     statuses = {number: one.status for number, one in sorted(ended.items())}
     processes = {str(number): _process(states.get(number), ended.get(number)) for number in sorted(states)}
     if timed_out:
@@ -167,19 +181,15 @@ def _unseen(states: States) -> str:
 
 def _uncompared(mode: str, states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
-    if mode == "background":
-        return (
-            " Not compared: which of several arrays of one shape was passed. Lockstep compares it for what parallel "
-            f"calls have made; for arrays that the program itself made or loaded, {CHOSEN}."
-        )
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
-    return (
-        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} "
-        f"({CHOSEN})."
-    )
+    several = "several arrays of one shape"
+    if mode == "background":
+        return f" Not compared: which of {several} was passed to {shown} (lockstep compares most)."
+    several += ", not made by parallel calls or made of one array without them,"
+    return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
 
 
 def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.records import (
     Argument,
+    Build,
     Finding,
     Kind,
     ModuleDifference,
@@ -147,6 +148,10 @@ class Report:
     def as_data(self) -> dict[str, Any]:
         """The report as a JSON object."""
         return asdict(self)
+
+    def add_build(self, build: Build) -> None:
+        """Add what the processes run with, if it is known."""
+        self.versions, self.layers = build.get("versions") or {}, build.get("layers") or {}
 
     @property
     def is_interruption(self) -> bool:

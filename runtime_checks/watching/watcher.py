@@ -158,7 +158,7 @@ class Watcher:
         checks, ending, folder = self._checks, self._ending, self._job.folder
         if folder is not None and not self._told_launcher and folder.marked("where"):
             self._told_launcher = True
-            folder.put_state(self._job.me, late(self._own.where()))
+            folder.put_state(self._job.me, {**late(self._own.where()), **self._own.build()})
         self._health.look()
         held = self._interrupts.held_for()
         if folder is not None and held > BLOCKED and not self._told_blocked:
