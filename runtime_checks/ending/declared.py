@@ -29,6 +29,7 @@ from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
+LAST_WAIT_IF_INTERRUPTED = 300.0  # the same if another may still write a checkpoint; JAX's barrier waits as long
 
 
 class Ending:
@@ -200,7 +201,8 @@ class Ending:
     def _wait_if_host(self) -> None:
         if not hosts_service():
             return
-        limit = time.monotonic() + LAST_WAIT
+        interrupted = self.verdict is not None and self.verdict.is_interruption
+        limit = time.monotonic() + (LAST_WAIT_IF_INTERRUPTED if interrupted else LAST_WAIT)
         try:
             while time.monotonic() < limit and len(self._left()) < self._job.count:
                 time.sleep(0.05)

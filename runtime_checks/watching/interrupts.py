@@ -49,7 +49,7 @@ class Interrupts:
         came, now = self._arrived(), time.monotonic()
         if self._since is None and not came:
             return 0.0
-        stands = _position()
+        stands = main_position()
         if self._since is None:
             self._since, self._stood = now, stands
         elif stands != self._stood:
@@ -89,7 +89,7 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _position() -> tuple[object, ...]:
+def main_position() -> tuple[object, ...]:
     """Where exactly the main thread is, in all its frames."""
     frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
     found: list[object] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
@@ -22,13 +23,13 @@ from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.interrupts import Interrupts
+from spmdlint.runtime_checks.watching.interrupts import Interrupts, main_position
 
 TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
-INTERRUPT_GRACE = 5.0  # seconds for it to act on an interrupt, as by writing down how far it has come
+INTERRUPT_GRACE = 5.0  # seconds at one place after which it does not act on the interrupt of another process any more
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
@@ -67,6 +68,8 @@ class Watcher:
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = self._told_blocked = False
+        self._stood_at: tuple[object, ...] = ()
+        self._stands_since = 0.0
         self._demand = demand
         self._interrupts = interrupts
         self._last_words = None
@@ -192,19 +195,22 @@ class Watcher:
         if ending.verdict is not None and not ending.verdict.is_interruption:
             return
         ended = others.ended_among(self._job.others)
-        gone = {process: told for process, told in ended.items() if told["state"] == "interrupted"}
-        groups = self._own.ledger.groups()
-        if not any(
-            process in group.processes and told["counts"].get(group.key, 0) < group.count
-            for process, told in gone.items()
-            for group in groups
-        ):
+        if not self._is_in_vain(ended):
             return
         asked = self._background.leader.asking if self._background is not None else others
         ending.declare(interruption(self._job, self._own, asked, ended))
         self._job.exchange.put_ending()
         ending.wake_all()
         ending.leave()
+
+    def _is_in_vain(self, ended: Mapping[int, State]) -> bool:
+        """Whether this process has made a call that an interrupted one has not made: nothing completes it."""
+        gone = {process: told for process, told in ended.items() if told["state"] == "interrupted"}
+        return any(
+            process in group.processes and told["counts"].get(group.key, 0) < group.count
+            for process, told in gone.items()
+            for group in self._own.ledger.groups()
+        )
 
     def _report(self) -> None:
         """Say on demand where all processes are, or what there is to say instead."""
@@ -265,24 +271,36 @@ class Watcher:
             self._ending.declare(report)
 
     def _enforce(self) -> None:
-        job, ending = self._job, self._ending
+        job, ending, now = self._job, self._ending, time.monotonic()
+        stands = self._stands_after_interrupt(now)
         if job.options.on_divergence == "report":
             ending.tell()
             self._checks.active = False
-            now = time.monotonic()
             if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
                 self._looked_at_end = now
-                if job.exchange.is_ending():
+                if job.exchange.is_ending() and stands:
                     ending.leave()
             return
         if self._background is not None:
             self._background.journal.stop()
-        now = time.monotonic()
         self._verdict_seen = self._verdict_seen or now
-        grace = INTERRUPT_GRACE if ending.verdict is not None and ending.verdict.is_interruption else 0.0
-        late = now - self._verdict_seen > max(grace, GRACE[job.options.on_divergence])
+        late = stands and now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
             ending.leave()
+
+    def _stands_after_interrupt(self, now: float) -> bool:
+        """Whether the main thread waits in vain, if the job was interrupted: otherwise it may be writing a checkpoint.
+
+        After a divergence, that is no reason to wait.
+        """
+        if self._ending.verdict is None or not self._ending.verdict.is_interruption:
+            return True
+        here = main_position()
+        if here != self._stood_at:
+            self._stood_at, self._stands_since = here, now
+        return now - self._stands_since > INTERRUPT_GRACE and self._is_in_vain(
+            self._others.ended_among(self._job.others)
+        )
 
     def _look_for_deaths(self, folder: RunFolder) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""

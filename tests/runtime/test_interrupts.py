@@ -70,25 +70,30 @@ def test_an_interrupt_of_one_process_is_told_as_such(mode: str, tmp_path: Path) 
         assert "What to do" not in output
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_who_catches_its_interrupt_is_not_ended_by_that_of_another(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes_on", [0, 1])
+@pytest.mark.parametrize(("mode", "policy"), [("lockstep", "raise"), ("background", "exit"), ("background", "report")])
+def test_who_acts_on_its_interrupt_is_not_ended_by_that_of_another(
+    mode: str, policy: str, goes_on: int, tmp_path: Path
+) -> None:
+    """Also if process 0, without which JAX ends the others, is the one that ends first."""
     source = (
-        START.replace("MODE", mode)
-        + """
+        START.replace('mode="MODE"', f'mode="{mode}", on_divergence="{policy}"')
+        + f"""
 interrupt_soon()
 try:
     time.sleep(1000)
 except KeyboardInterrupt:
-    if me == 1:
+    if me != {goes_on}:
         raise
-    for _ in range(80):  # as if it wrote a checkpoint
+    for _ in range(160):  # as if it wrote a checkpoint
         time.sleep(0.1)
     print("written", flush=True)
 """
     )
-    (_, first), (_, second) = alone(tmp_path, source)
-    assert "written" in first, first
-    assert "diverged" not in first + second
+    ended = alone(tmp_path, source)
+    assert "written" in ended[goes_on][1], ended
+    assert all("diverged" not in output for _, output in ended), ended
+    assert all("was interrupted at alone.py" in output for _, output in ended), ended
 
 
 def test_an_interrupt_while_an_exception_is_noted_is_harmless(tmp_path: Path) -> None:
