@@ -67,7 +67,7 @@ class Session:
         self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
-    def watcher(self, demand: Demand, interrupts: Interrupts) -> Watcher:
+    def watcher(self, demand: Demand, interrupts: Interrupts | None = None) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
         return Watcher(
             self.job,

@@ -52,7 +52,7 @@ class Watcher:
         background: Background | None,
         health: Health,
         demand: Demand,
-        interrupts: Interrupts,
+        interrupts: Interrupts | None,
     ) -> None:
         self._job = job
         self._own = own
@@ -163,7 +163,7 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(self._job.me, {**late(self._own.where()), **self._own.build()})
         self._health.look()
-        held = self._interrupts.held_for()
+        held = self._interrupts.held_for() if self._interrupts is not None else 0.0
         if folder is not None and held > BLOCKED and not self._told_blocked:
             self._told_blocked = True
             folder.put_blocked(self._job.me)
