@@ -305,7 +305,8 @@ class Hook:
                 self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
         except KeyboardInterrupt:  # while it waits for the others: it does not any more
-            session.ending.flush()
+            with suppress(Exception, KeyboardInterrupt):
+                session.ending.give_up()
             os._exit(INTERRUPTED_STATUS)
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")

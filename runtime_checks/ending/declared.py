@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
+from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data, interrupted
 from spmdlint.runtime_checks.reporting.reportfile import write_report_file
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -180,8 +180,19 @@ class Ending:
     @property
     def status(self) -> int:
         """The exit status of a process that ends because of the verdict."""
-        interrupted = self.verdict is not None and self.verdict.is_interruption
-        return INTERRUPTED_STATUS if interrupted else self._options.exit_status
+        is_interruption = self.verdict is not None and self.verdict.is_interruption
+        return INTERRUPTED_STATUS if is_interruption else self._options.exit_status
+
+    def give_up(self) -> None:
+        """Before this process ends at once by a second interrupt: the others would wait for it in vain."""
+        self.flush()
+        if self._folder is None:  # otherwise the launcher sees to that
+            me = f"process {self._job.me}"
+            self.declare(interrupted(f"{me} was interrupted while it waited for the others to end.", {}))
+            self._job.exchange.put_ending()
+            self.tell()
+            self._say_left()
+            self.wake_all()
 
     @staticmethod
     def flush() -> None:
@@ -201,8 +212,8 @@ class Ending:
     def _wait_if_host(self) -> None:
         if not hosts_service():
             return
-        interrupted = self.verdict is not None and self.verdict.is_interruption
-        limit = time.monotonic() + (LAST_WAIT_IF_INTERRUPTED if interrupted else LAST_WAIT)
+        is_interruption = self.verdict is not None and self.verdict.is_interruption
+        limit = time.monotonic() + (LAST_WAIT_IF_INTERRUPTED if is_interruption else LAST_WAIT)
         try:
             while time.monotonic() < limit and len(self._left()) < self._job.count:
                 time.sleep(0.05)

@@ -110,3 +110,15 @@ raise Interrupting
         assert "Interrupting" in output
         assert "Error in sys.excepthook" not in output
         assert "runtime_checks" not in output, "frames of ours"
+
+
+def test_a_second_interrupt_of_a_process_that_waits_for_the_others_ends_it_and_them(tmp_path: Path) -> None:
+    again = "again = threading.Timer(5, os.kill, (os.getpid(), signal.SIGINT))\nagain.daemon = True\nagain.start()\n"
+    source = START.replace("MODE", "background") + f"if me == 0: interrupt_soon()\n{again}" + WAITING
+    ended = alone(tmp_path, source)
+    assert [status for status, _ in ended] == [130, 130], ended
+    for _, output in ended:
+        assert "was interrupted" in output
+        assert "diverged" not in output
+        assert "Exception ignored" not in output
+        assert "runtime_checks" not in output, "frames of ours"
