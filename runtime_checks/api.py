@@ -132,7 +132,8 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     array that spans processes has to be replicated. With ``every=N``, only every N-th call for a name compares
     (starting with the first), and the others do nothing: for replicated state in a training loop. Costs a copy of the
     array to the host, if it is not there, and a pass over its bytes; the guide has figures. If arrays of one shape and
-    dtype differ, lockstep finds the first value that does. Does nothing if the checks are off.
+    dtype differ, lockstep finds the first value that does. Does nothing if the checks are off; with one process, where
+    nothing is compared, values are still refused that cannot be.
 
     Raises :class:`DivergenceError` (kind "value") according to the policy, ``TypeError`` for a value without a text
     that is the same everywhere, and ``ValueError`` for an array of which each process holds a different part, or for
@@ -140,11 +141,15 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     """
     if every < 1:
         raise ValueError(f"assert_equal: every must be at least 1, not {every}.")
-    session = _session()
-    if session is not None and session.is_due(name, every):
-        from spmdlint.runtime_checks.calls.named import announce, as_value
+    hook = _Installed.hook
+    if hook is None:
+        return
+    from spmdlint.runtime_checks.calls.named import announce, as_value, check_value
 
-        announce(session, "assert_equal", name=name, value=as_value(value))
+    if hook.session is None:
+        check_value(value)
+    elif hook.session.is_due(name, every):
+        announce(hook.session, "assert_equal", name=name, value=as_value(value))
 
 
 def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

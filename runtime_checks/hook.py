@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.options import Options, launched_process
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
@@ -37,6 +37,7 @@ from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watching.demand import Demand
+from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
@@ -54,6 +55,7 @@ class Hook:
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
         self._demand: Demand | None = None
+        self._interrupts: Interrupts | None = None
         self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
@@ -201,6 +203,8 @@ class Hook:
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         self.interception = install(Observer(session, session.own, session.background), layers_of(self.options.mode))
         session.own.layers = self.interception.state
+        if session.own.recorded is not None:
+            session.own.recorded.begin(session.own.build())
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = self._retire
@@ -219,7 +223,9 @@ class Hook:
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
             self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher(self._demand or self._new_demand())
+        self._watcher = watcher = session.watcher(
+            self._demand or self._new_demand(), self._interrupts or self._new_interrupts()
+        )
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -258,16 +264,23 @@ class Hook:
         write_error(f"spmdlint: the runtime checks are off. {reason}\n")
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        told = False
+        with suppress(KeyboardInterrupt):  # a second one: what ends the program is still shown
+            told = self._make_ready(kind, error, trace)
+        if self._previous_hook is not None and not told:
+            self._previous_hook(kind, error, error.__traceback__)
+
+    def _make_ready(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> bool:
+        """Note what ends the program, and leave what is ours out of it; returns whether that was all to tell."""
         self.guard.run(self._note_outcome, kind, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
             self.guard.run(self.session.ending.tell, uncaught=True)
-            return
-        if self._previous_hook is not None:
-            error.__traceback__ = self.guard.run(without_runner, trace) or trace
-            if not isinstance(error, ChecksFailedError):
-                self.guard.run(hide_frames, error)
-            self._previous_hook(kind, error, error.__traceback__)
+            return True
+        error.__traceback__ = self.guard.run(without_runner, trace) or trace
+        if not isinstance(error, ChecksFailedError):
+            self.guard.run(hide_frames, error)
+        return False
 
     def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
@@ -291,6 +304,10 @@ class Hook:
                 self.guard.run(self._end_if_stuck, session)
                 self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
+        except KeyboardInterrupt:  # while it waits for the others: it does not any more
+            with suppress(Exception, KeyboardInterrupt):
+                session.ending.give_up()
+            os._exit(INTERRUPTED_STATUS)
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
             session.ending.flush()
@@ -329,6 +346,21 @@ class Hook:
         self._demand = demand = Demand(self.options.report_signal)
         return demand
 
+    def _new_interrupts(self) -> Interrupts:
+        self._interrupts = interrupts = Interrupts(self._shield)
+        return interrupts
+
+    def _shield(self, blocked: bool) -> None:
+        """While an interrupt waits for the main thread, Python's own hook, in C, is in the place of ours.
+
+        The interrupt would be raised as soon as ours is called, as on any function in Python, and hide what it shows.
+        """
+        ours, own = sys.excepthook == self._excepthook, sys.__excepthook__
+        if blocked and ours and self._previous_hook is own:
+            sys.excepthook = own
+        elif not blocked and self._previous_hook is own and sys.excepthook is own and not self._stopped:
+            sys.excepthook = self._excepthook
+
     def _answer_with(self, words: str) -> None:
         """There is nothing more to report on demand."""
         demand, self._demand = self._demand, None
@@ -342,6 +374,9 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
+        if self._interrupts is not None:
+            self._interrupts.stop()
+            self._interrupts = None
         self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
         if self.interception is not None:
             self.interception.remove()

@@ -27,6 +27,7 @@ JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 DIVERGED_STATUS = 3
+INTERRUPTED_STATUS = 130
 EXIT_VARIABLE = "SPMDLINT_EXIT_STATUS"
 
 

@@ -179,7 +179,14 @@ class Where(Place, total=False):
     uncounted: dict[str, list[QuietRecord]]
 
 
-class State(Place, total=False):
+class Build(TypedDict, total=False):
+    """What a process runs with: versions of Python and JAX, and the layers of interception, "on" or why not."""
+
+    versions: dict[str, str]
+    layers: dict[str, str]
+
+
+class State(Place, Build, total=False):
     """How a process ended, or where it is when the time-out of a rehearsal expires.
 
     ``switched_off`` is whether the program has ended the checks itself, and may go on; ``call`` is the last call of a

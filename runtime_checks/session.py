@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
@@ -30,6 +28,7 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
+from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
@@ -68,10 +67,19 @@ class Session:
         self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
-    def watcher(self, demand: Demand) -> Watcher:
+    def watcher(self, demand: Demand, interrupts: Interrupts | None = None) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
         return Watcher(
-            self.job, self.own, self.others, self.checks, self.ending, self.setup, self.background, self.health, demand
+            self.job,
+            self.own,
+            self.others,
+            self.checks,
+            self.ending,
+            self.setup,
+            self.background,
+            self.health,
+            demand,
+            interrupts,
         )
 
     def call(self, call: Call, within: float | None = None) -> str:
@@ -143,14 +151,7 @@ class Session:
 
     def _complete(self, report: Report) -> None:
         """Add the fields that every report has."""
-        jax: Any = sys.modules.get("jax")
-        jaxlib: Any = sys.modules.get("jaxlib")
-        report.versions = {
-            "python": sys.version.split()[0],
-            "jax": getattr(jax, "__version__", "?"),
-            "jaxlib": getattr(jaxlib, "__version__", "?"),
-        }
-        report.layers = dict(self.own.layers)
+        report.add_build(self.own.build())
         report.notes = [*report.notes, *self.checks.notes]
 
 

@@ -14,10 +14,17 @@ from pathlib import Path, PurePath
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in, recorded_in
-from spmdlint.runtime_checks.recording.reading import read, read_end, read_lockstep, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.reading import (
+    read,
+    read_build,
+    read_end,
+    read_lockstep,
+    read_omitted,
+    read_programs,
+)
 from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
-from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
 
@@ -30,7 +37,8 @@ class Recorded:
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
     ``ends`` is how the programs ended, if that is recorded; ``lockstep`` are the processes recorded in that mode.
-    ``damaged`` is what is wrong with the files of a process, whether something can be read or not.
+    ``damaged`` is what is wrong with the files of a process, whether something can be read or not. ``build`` is what
+    the first process that says so ran with.
     """
 
     rows: Mapping[int, list[Row]]
@@ -40,6 +48,7 @@ class Recorded:
     ends: Mapping[int, State] = field(default_factory=dict)
     lockstep: Collection[int] = ()
     damaged: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    build: Build = field(default_factory=lambda: Build())
 
     def nothing_in(self, folder: Path) -> str:
         """The sentence if there is no call in any recording."""
@@ -110,7 +119,8 @@ def load(folder: Path) -> Recorded:
     ends = {process: end for process in rows if process not in damaged and (end := read_end(files[process]))}
     programs = {process: read_programs(files[process]) for process in rows}
     lockstep = [process for process in rows if read_lockstep(files[process])]
-    return Recorded(rows, programs, omitted, others, ends, lockstep, damaged)
+    build = next((told for process in sorted(rows) if (told := read_build(files[process]))), Build())
+    return Recorded(rows, programs, omitted, others, ends, lockstep, damaged, build)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
@@ -127,6 +137,8 @@ def compare(recorded: Recorded) -> Comparison:
     histories = recorded.histories()
     programs = recorded.programs
     found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord())))
+    if found.report is not None:
+        found.report.add_build(recorded.build)
     members = {key: group for history in histories.values() for key, group in history.members.items()}
     for key, group in sorted(members.items(), key=lambda item: item[1]):
         inside = {process: histories[process] for process in group if process in histories}

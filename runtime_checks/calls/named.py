@@ -32,6 +32,7 @@ class Caller(Protocol):
 P = ParamSpec("P")
 R = TypeVar("R")
 SHOWN = 80
+_PLAIN = (bool, int, float, complex, str, bytes)
 FEW = 16  # values of an array that are shown
 LARGE = 1 << 20  # bytes
 BLOCK = 512  # words
@@ -129,7 +130,7 @@ def as_value(value: Any) -> Value:
     """
     import jax
 
-    found, tree = jax.tree_util.tree_flatten_with_path(value)
+    found, tree = _checked_leaves(value)
     leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
     words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
@@ -142,17 +143,48 @@ def as_value(value: Any) -> Value:
     )
 
 
+def check_value(value: Any) -> None:
+    """Refuse what cannot be compared, where there is nobody to compare with: raises ``TypeError``."""
+    _checked_leaves(value)
+
+
+def _checked_leaves(value: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """The leaves of a value with their paths, each of which has a text that is the same everywhere; and the tree."""
+    import jax
+
+    found, tree = jax.tree_util.tree_flatten_with_path(value)
+    for path, leaf in found:
+        what = _without_a_text(leaf)
+        if what:
+            at = jax.tree_util.keystr(path)
+            raise TypeError(
+                f"{what}{f', at {at},' if at else ''} cannot be compared between processes: pass numbers, strings, "
+                "arrays, or a pytree of them."
+            )
+    return found, tree
+
+
+def _without_a_text(leaf: Any) -> str:
+    """What a leaf is, if it has no text that is the same everywhere; "" if it has one."""
+    if isinstance(leaf, _PLAIN):
+        return ""
+    if isinstance(leaf, type):
+        return f"The type {leaf.__qualname__}"
+    leaf = getattr(leaf, "_base_array", leaf)  # of an array of random keys
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if not isinstance(shape, tuple) or dtype is None:
+        return f"An object of type {type(leaf).__qualname__}"
+    if getattr(dtype, "hasobject", False) or getattr(dtype, "kind", "") == "T":  # its bytes are addresses
+        return f"An array of dtype {dtype}"
+    return ""
+
+
 def _leaf_words(leaf: Any) -> str:
-    if isinstance(leaf, bool | int | float | complex | str | bytes):
+    if isinstance(leaf, _PLAIN):
         words = repr(leaf)
         if len(words) <= SHOWN:
             return words
         return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
-    if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
-        raise TypeError(
-            f"An object of type {type(leaf).__qualname__} cannot be compared between processes: pass numbers, strings, "
-            "arrays, or a pytree of them."
-        )
     return _array_words(leaf)
 
 
@@ -183,6 +215,8 @@ def _array_words(array: Any) -> str:
 
 
 def _values(held: Any) -> str:
+    if held.dtype.kind in "SU":
+        return repr(held.tolist())  # NumPy's own strings take no indices
     if held.ndim == 0:
         return str(held[()])
     return f"[{', '.join(_values(row) for row in held)}]"

@@ -19,6 +19,7 @@ from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.end import End
+from spmdlint.runtime_checks.ending.interruption import interruption
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
 from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
@@ -75,10 +76,8 @@ class Closing(End):
             self._background.journal.drain()  # the last calls belong to how this process ended
         state = self._publish(outcome)
         if outcome.state == "interrupted":
-            if not self._interrupted_alone(state):
-                return
-            outcome = Outcome("raised", outcome.site, outcome.detail)
-            state = self._publish(outcome)
+            self._end_alone(state)
+            return
         ended = self._all_ended(outcome, state)
         if ended is None:
             return
@@ -101,20 +100,24 @@ class Closing(End):
         self._tell(outcome.state, state)
         return state
 
-    def _interrupted_alone(self, state: State) -> bool:
-        """Whether others still run after an interrupt of the whole job would have reached them: they wait in vain."""
-        job = self._job
-        if job.count > ASKED:
-            return False
-        ended = {job.me: state}
+    def _end_alone(self, state: State) -> None:
+        """After an interrupt: say so to others that still run when it would have reached them, and wait in vain."""
+        job, ended = self._job, {self._job.me: state}
         until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
         while time.monotonic() < until:
+            self._leave_if_diverged()
+            if job.exchange.is_ending():
+                self._ending.leave()
             self._collect(ended)
-            if len(ended) == job.count or not self._checks.active or job.interrupted():
-                return False
+            if len(ended) == job.count or not self._checks.active or job.interrupted() or job.count > ASKED:
+                return
             time.sleep(tick)
             tick = min(tick * 1.2, SLOWEST_TICK)
-        return True
+        asked = self._background.leader.asking if self._background is not None else self._others
+        self._ending.declare(interruption(job, self._own, asked, ended))
+        if self._background is not None:
+            self._ending.wake_all()
+        self._leave_if_diverged()
 
     def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""

@@ -40,7 +40,7 @@ class End:
     def _tell(self, word: str, state: State) -> None:
         """Publish what others may still ask, and only then that this process has ended."""
         if self._job.folder is not None:
-            self._job.folder.put_state(self._job.me, state)
+            self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
         if self._background is not None:
             self._background.finish(word, state)
         else:

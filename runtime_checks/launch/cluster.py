@@ -6,6 +6,7 @@ import ctypes
 import functools
 import inspect
 import os
+import re
 import signal
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ from spmdlint.runtime_checks.options import PROCESS_VARIABLE
 COORDINATOR = "SPMDLINT_COORDINATOR"
 COUNT = "SPMDLINT_PROCESS_COUNT"
 LAUNCHER = "SPMDLINT_LAUNCHER"
+DEVICES = "JAX_NUM_CPU_DEVICES"  # of JAX: it counts more than the flag of XLA
 _PR_SET_PDEATHSIG = 1
 _WHERE = ("coordinator_address", "num_processes", "process_id", "cluster_detection_method", "coordinator_bind_address")
 """The parameters of ``jax.distributed.initialize`` that say which job a process joins, and as which process."""
@@ -80,6 +82,7 @@ def _use_launchers_numbers() -> None:
     def initialize(state: Any, *args: Any, **named: Any) -> Any:
         given = signature.bind(state, *args, **named).arguments
         _say_which(given.get("process_id"), given.get("num_processes"))
+        _say_how_many_devices()
         kept = {name: value for name, value in given.items() if name not in _WHERE}
         return real(kept.pop("self"), **kept)
 
@@ -94,6 +97,27 @@ def _say_which(process: object, count: object) -> None:
         sys.stderr.write(
             f"spmdlint: jax.distributed.initialize() was called for {asked}; in this rehearsal it is process {ours} of "
             f"{all_ours}.\n"
+        )
+
+
+def _say_how_many_devices() -> None:
+    """Tell the user, once for the run, which number of devices counts if the program asks for another one."""
+    import jax
+
+    ours, name = os.environ.get(DEVICES), "jax_num_cpu_devices"
+    found = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    counts = str(getattr(jax.config, name, ours))
+    if os.environ[PROCESS_VARIABLE] != "0" or ours is None:
+        return
+    if counts != ours:
+        sys.stderr.write(
+            f"spmdlint: each process has {counts} CPU devices, as the program's {name} says; --devices-per-process "
+            f"({ours}) has no effect on that.\n"
+        )
+    elif found is not None and found[1] != ours:
+        sys.stderr.write(
+            f"spmdlint: each process has {ours} CPU device{'' if ours == '1' else 's'}, as --devices-per-process says "
+            f"(default: 1); XLA_FLAGS={found[0]} has no effect on that.\n"
         )
 
 

@@ -28,18 +28,27 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
+from spmdlint.runtime_checks.options import (
+    INTERRUPTED_STATUS,
+    LEDGER_VARIABLE,
+    MODE_VARIABLE,
+    PROCESS_VARIABLE,
+    RUN_FOLDER_VARIABLE,
+)
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
 AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
-AFTER_INTERRUPT = 8.0
+AFTER_INTERRUPT = 5.0  # seconds for the processes to end by an interrupt
+AFTER_TERMINATION = 1.0  # until an interrupt follows a SIGTERM, which JAX's notifier of preemptions keeps to itself
+AFTER_SECOND = 1.5  # seconds after which a process that this does not end, either, is ended
 ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
@@ -84,7 +93,8 @@ def launch(plan: Plan) -> tuple[Report, int]:
         for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
             folders.enter_context(_own(folder))
         report, status = running.run()
-    findings.join(report, plan.command)
+    if status != INTERRUPTED_STATUS:  # which no line of the program explains
+        findings.join(report, plan.command)
     return report, status
 
 
@@ -101,6 +111,7 @@ class _Launcher:
         self._killed: set[int] = set()
         self._interrupts: list[int] = []  # the signals, in the order in which they came
         self._interrupted_at = 0.0
+        self._followed = self._told_of_wait = False
         self._at_interrupt: dict[int, State | None] | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
@@ -139,6 +150,8 @@ class _Launcher:
             if self._is_late() or self._interrupts:
                 break
             self._start_process(number, address)
+        if self._interrupts and len(self._processes) < self._plan.processes:
+            self._kill_rest()
         while len(self._ended) < len(self._processes):
             self._output.pass_on(TICK)
             self._collect()
@@ -146,6 +159,7 @@ class _Launcher:
                 self._time_out()
                 break
             self._pass_interrupt_on()
+            self._follow_termination()
             self._press_for_end()
         self._output.drain()
         if self._is_late() and len(self._processes) < self._plan.processes:
@@ -218,7 +232,7 @@ class _Launcher:
             "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
             "PYTHONUNBUFFERED": "1",
             "JAX_PLATFORMS": "cpu",
-            "JAX_NUM_CPU_DEVICES": str(plan.devices),
+            cluster.DEVICES: str(plan.devices),
             cluster.COORDINATOR: address,
             cluster.COUNT: str(plan.processes),
             PROCESS_VARIABLE: str(number),
@@ -259,7 +273,7 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now = time.monotonic()
-        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > AFTER_INTERRUPT):
+        if len(self._interrupts) > 1 or (self._interrupts and self._waits_in_vain(now - self._interrupted_at)):
             self._kill_rest()
             return
         self._look_for_absent(now)
@@ -269,6 +283,25 @@ class _Launcher:
         patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
         if now - min(failed) > patience:
             self._kill_rest()
+
+    def _longest(self) -> float:
+        """Seconds for the processes to end after the first signal."""
+        return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
+
+    def _waits_in_vain(self, waited: float) -> bool:
+        """Whether those that are left had their time, or are blocked inside XLA, and those that wait for them there."""
+        running = [number for number in range(len(self._processes)) if number not in self._ended]
+        blocked = {number for number in running if self._folder.blocked(number)}
+        states = (self._folder.state(number) or State() for number in running if number not in blocked)
+        in_vain = bool(blocked) and all(state.get("state") == "interrupted" for state in states)
+        return in_vain or waited > self._longest()
+
+    def _follow_termination(self) -> None:
+        """A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python."""
+        due = self._interrupts and time.monotonic() - self._interrupted_at > AFTER_TERMINATION
+        if due and self._interrupts[0] != signal.SIGINT and not self._followed:
+            self._followed = True
+            self._signal_all(signal.SIGINT)
 
     def _look_for_absent(self, now: float) -> None:
         """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
@@ -334,11 +367,24 @@ class _Launcher:
         if not self._interrupts or self._at_interrupt is not None:
             return
         awaited = [number for number in range(len(self._processes)) if self._folder.joined(number)]
+        self._tell_of_wait()
         patient = time.monotonic() - self._interrupted_at < STATES_WITHIN_INTERRUPT
         if patient and self._plan.mode != "off" and self._without_word(awaited):
             return
         self._at_interrupt = {number: self._folder.state(number) for number in range(len(self._processes))}
         self._signal_all(self._interrupts[0])
+
+    def _tell_of_wait(self) -> None:
+        """Say at once what is waited for: until the last process has ended, nothing else is seen."""
+        running = [number for number in range(len(self._processes)) if number not in self._ended]
+        if running and not self._told_of_wait and len(self._processes) == self._plan.processes:
+            self._told_of_wait = True
+            again = "Ctrl-C again" if self._interrupts[0] == signal.SIGINT else "a second signal"
+            sys.stderr.write(
+                f"spmdlint: {signal.Signals(self._interrupts[0]).name}: waiting at most {self._longest():g} s for "
+                f"{name_processes(running)} to end; {again} ends {'it' if len(running) == 1 else 'them'} at once.\n"
+            )
+            sys.stderr.flush()
 
     def _signal_all(self, number: int) -> None:
         for process in self._processes:

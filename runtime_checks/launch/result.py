@@ -10,7 +10,7 @@ from pathlib import Path
 from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.agreement.standins import late_words
-from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
@@ -27,7 +27,6 @@ ENDED = "ended by the launcher"
 UNPLACED = 4  # functions that are named
 CHOSEN = "use assert_equal on the name or number by which one is chosen, or take them in sorted order"
 TIMEOUT_STATUS = 124
-INTERRUPTED_STATUS = 130
 
 States = Mapping[int, State | None]
 
@@ -60,7 +59,21 @@ def conclude(
     run was interrupted, if it was.
     """
     if left is not None:
-        return left, DIVERGED_STATUS
+        return left, INTERRUPTED_STATUS if left.is_interruption else DIVERGED_STATUS
+    report, status = _concluded(mode, ended, states, joined, timed_out, interrupted)
+    report.add_build(next((state for _, state in sorted(states.items()) if state and state.get("versions")), State()))
+    return report, status
+
+
+def _concluded(
+    mode: str,
+    ended: Mapping[int, Ended],
+    states: States,
+    joined: Collection[int],
+    timed_out: bool,
+    interrupted: States | None,
+) -> tuple[Report, int]:
+    """The same where no process has left a report."""
     statuses = {number: one.status for number, one in sorted(ended.items())}
     processes = {str(number): _process(states.get(number), ended.get(number)) for number in sorted(states)}
     if timed_out:
@@ -168,19 +181,15 @@ def _unseen(states: States) -> str:
 
 def _uncompared(mode: str, states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
-    if mode == "background":
-        return (
-            " Not compared: which of several arrays of one shape was passed. Lockstep compares it for what parallel "
-            f"calls have made; for arrays that the program itself made or loaded, {CHOSEN}."
-        )
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
-    return (
-        f" Not compared: which of several arrays, which the program itself made or loaded, was passed to {shown} "
-        f"({CHOSEN})."
-    )
+    several = "several arrays of one shape"
+    if mode == "background":
+        return f" Not compared: which of {several} was passed to {shown} (lockstep compares most)."
+    several += ", not made by parallel calls or made of one array without them,"
+    return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
 
 
 def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:

@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.calls.prefixes import extend
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 
 WINDOW = 16384  # calls that are kept
 LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
@@ -208,6 +208,11 @@ class Journal:
             self._recording.write_program(
                 program.digest, {**told, "arguments": []} if program.value is not None else told
             )
+
+    def begin(self, build: Build) -> None:
+        """Write to the recording what this process runs with."""
+        if self._recording is not None:
+            self._recording.write_build(build)
 
     def end(self, how: State) -> None:
         """Write to the recording that the program has ended, after all of its calls, and how."""

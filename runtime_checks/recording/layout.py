@@ -63,11 +63,13 @@ Line = TypedDict(
         "end": State,
         "lockstep": bool,
         "omitted": str,
+        "versions": dict[str, str],
+        "layers": dict[str, str],
     },
     total=False,
 )
 """A line of the second file, which is of one kind: the job, the mode, a group with its members, an event in a group, a
-program with its record, how the program ended, or what was omitted."""
+program with its record, how the program ended, what was omitted, or what the process runs with."""
 
 
 def packed_program(record: ProgramRecord) -> RecordedProgram:

@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.recording.layout import (
     unpacked_program,
 )
 from spmdlint.runtime_checks.recording.replay import Replay, Row
-from spmdlint.runtime_checks.records import EventRecord, ProgramRecord, State, UnknownRecordError, read_record
+from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State, UnknownRecordError, read_record
 
 
 def read(path: Path) -> list[Row]:
@@ -108,6 +108,7 @@ class Lines:
     programs: dict[str, ProgramRecord] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
+    build: Build = field(default_factory=lambda: Build())
     lockstep: bool = False
     named: bool = False
     unknown: int = 0
@@ -130,6 +131,8 @@ class Lines:
             }
         elif "end" in told:
             self.end = told["end"]
+        elif "versions" in told:
+            self.build = {"versions": told["versions"], "layers": told.get("layers", {})}
         elif "lockstep" in told:
             self.lockstep = told["lockstep"]
         elif "omitted" in told:
@@ -166,6 +169,11 @@ def read_programs(path: Path) -> dict[str, ProgramRecord]:
 def read_end(path: Path) -> State:
     """How the program of a recording ended; nothing if that is not known."""
     return _lines(path).end
+
+
+def read_build(path: Path) -> Build:
+    """What the process of a recording ran with; nothing if that is not known."""
+    return _lines(path).build
 
 
 def read_lockstep(path: Path) -> bool:

@@ -41,8 +41,27 @@ def only_run_in(folder: Path) -> Iterator[bool]:
 
     Where the file system has no locks, it is taken to be free.
     """
-    with _opened(folder / IN_USE, os.O_RDWR | os.O_CREAT) as file:
-        yield file is None or _lock(file, 0)
+    path = folder / IN_USE
+    while True:
+        with _opened(path, os.O_RDWR | os.O_CREAT) as file:
+            free = file is None or _lock(file, 0)
+            if file is not None and free and not _is_at(file, path):
+                continue  # the run that has just ended has removed it
+            try:
+                yield free
+            finally:
+                if file is not None and free:
+                    with suppress(OSError):
+                        path.unlink()
+            return
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
 
 
 def only_writer(file: int) -> bool:

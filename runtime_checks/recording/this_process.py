@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from spmdlint.runtime_checks.calls.frames import Site, main_stack
 from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.records import Place, State, Where
+from spmdlint.runtime_checks.records import Build, Place, State, Where
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.transport.exchange import Exchange
 
@@ -37,6 +40,10 @@ class ThisProcess:
     def layers_off(self) -> list[str]:
         """The layers of interception that are off."""
         return sorted(name for name, state in self.layers.items() if state != "on")
+
+    def build(self) -> Build:
+        """What this process runs with."""
+        return {"versions": versions(), "layers": dict(self.layers)}
 
     def notice_threads(self) -> None:
         """Remember the threads that make calls over one set of processes, if there are several."""
@@ -106,3 +113,12 @@ class ThisProcess:
         recent = self.quiet.recent(self.ledger.groups())
         if recent:
             exchange.put_quiet(recent)
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, JAX and jaxlib, as far as they are imported."""
+    found = {"python": sys.version.split()[0]}
+    for name in ("jax", "jaxlib"):
+        module: Any = sys.modules.get(name)
+        found[name] = str(getattr(module, "__version__", "?"))
+    return found

@@ -33,7 +33,7 @@ from spmdlint.runtime_checks.recording.layout import (
 )
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
 from spmdlint.runtime_checks.recording.timing import Times
-from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
@@ -119,6 +119,11 @@ class Recording:
                 self._omit("the arguments of some programs")
             self._last_program = digest
             self._line({"program": digest, "record": kept})
+
+    def write_build(self, build: Build) -> None:
+        """Write what the process runs with."""
+        with self._lock:
+            self._line({**Line(), **build})
 
     def write_end(self, how: State) -> None:
         """Write how the program ended: without this line, it may have gone on, or been killed."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.records import (
     Argument,
+    Build,
     Finding,
     Kind,
     ModuleDifference,
@@ -148,6 +149,20 @@ class Report:
         """The report as a JSON object."""
         return asdict(self)
 
+    def add_build(self, build: Build) -> None:
+        """Add what the processes run with, if it is known."""
+        self.versions, self.layers = build.get("versions") or {}, build.get("layers") or {}
+
+    @property
+    def is_interruption(self) -> bool:
+        """Whether the job ends because a process of it was interrupted; processes declare no other failure."""
+        return self.verdict == "failed"
+
+    @property
+    def title(self) -> str:
+        """The verdict with its kind."""
+        return f"spmdlint: {self.verdict}" + (f" ({self.kind})" if self.kind else "")
+
 
 def reported(record: Place, state: str) -> ProcessReport:
     """A process's position as it published it."""
@@ -192,6 +207,12 @@ def diverged(
     )
 
 
+def interrupted(message: str, processes: Mapping[int, ProcessReport]) -> Report:
+    """A report of a job that ends because a process of it was interrupted, which is no divergence."""
+    told = {str(number): processes[number] for number in sorted(processes)}
+    return Report(verdict="failed", message=message, group=sorted(processes), processes=told)
+
+
 def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
     """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
 
@@ -218,8 +239,7 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
     ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
     up. ``told`` is whether the message stands just above.
     """
-    title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
-    lines = [f"{title}, as told above:" if told else f"{title}: {report.message}"]
+    lines = [f"{report.title}, as told above:" if told else f"{report.title}: {report.message}"]
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven, odd)]

@@ -21,7 +21,7 @@ PIECES_COME_WITHIN = 0.02  # seconds between two writes of faulthandler, which t
 SETTLED_LOOKS = 10  # whoever sends signals all the time is answered, too
 
 
-class _PipeEnd:
+class PipeEnd:
     """The file for faulthandler, which alone keeps it: it lives until this registration is undone or replaced."""
 
     def __init__(self, number: int) -> None:
@@ -75,7 +75,7 @@ class Demand:
         self._read, end = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(end, False)
-        file = _PipeEnd(end)
+        file = PipeEnd(end)
         self._registered = weakref.ref(file)
         faulthandler.register(number, file=file, all_threads=False)
         self._handler = c_handler(number)

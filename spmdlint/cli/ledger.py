@@ -60,6 +60,8 @@ def _diff(folder: Path, form: str) -> int:
         "report": None if found.report is None else found.report.as_data(),
         "earlier": found.earlier,
         "notes": found.notes,
+        "versions": recorded.build.get("versions", {}),
+        "layers": recorded.build.get("layers", {}),
         "earlier_jobs": [str(path) for path in earlier(folder)],
     }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")

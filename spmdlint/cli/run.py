@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import re
 import sys
 import tempfile
@@ -12,13 +13,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spmdlint.cli.numbers import count
+from spmdlint.cli.numbers import bounded
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.reporting.report import Report
 
 FAILED_STATUS = 2
+PER_CORE = 4  # processes, above which it is said that there are many
 OPTIONS = (
     "--devices-per-process", "--mode", "--report", "--html", "--sarif", "--output-format", "--timeout", "--log-dir",
     "--ledger", "--fail-on-unchecked",
@@ -29,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options and arguments of the command."""
     parser.usage = "spmdlint run -n N [options] [--] (script.py | -m module) [args...]"
     number = "number of processes, such as 2"
-    parser.add_argument("-n", "--processes", type=count, required=True, metavar="N", help=number)
+    parser.add_argument("-n", "--processes", type=bounded, required=True, metavar="N", help=number)
     parser.add_argument(
-        "--devices-per-process", type=count, default=1, metavar="D", help="CPU devices in each process (default: 1)"
+        "--devices-per-process", type=bounded, default=1, metavar="D", help="CPU devices in each process (default: 1)"
     )
     parser.add_argument(
         "--mode",
@@ -78,6 +80,7 @@ def main(options: argparse.Namespace) -> int:
         with ExitStack() as files:
             for path in {path.resolve() for path in (options.report, options.html, options.sarif) if path is not None}:
                 files.enter_context(launcher.writable(path))
+            _warn_of_many(options.processes)
             return _run(options, words)
     except launcher.LaunchError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
@@ -116,6 +119,16 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
         sys.stderr.write("spmdlint: nothing was compared, so the status is 2 (--fail-on-unchecked).\n")
         return FAILED_STATUS
     return status
+
+
+def _warn_of_many(processes: int) -> None:
+    """Tell of many more processes than this machine has cores, as they start and run one after the other."""
+    cores = os.cpu_count() or 1
+    if processes > PER_CORE * cores:
+        sys.stderr.write(
+            f"spmdlint: {processes} processes share {cores} core{'' if cores == 1 else 's'} here and take long to "
+            "start and to compile; most faults show with 2 to 4.\n"
+        )
 
 
 def _warn_of_misplaced(command: Sequence[str]) -> None:

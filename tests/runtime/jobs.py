@@ -73,8 +73,9 @@ def rehearse(
     options: tuple[str, ...] = (),
     environment: dict[str, str] | None = None,
     interrupt_at: str | None = None,
+    interrupt_by: int = signal.SIGINT,
 ) -> Run:
-    """Run a program under ``spmdlint run``; ``interrupt_at`` sends Ctrl-C when that text is printed."""
+    """Run a program under ``spmdlint run``; ``interrupt_at`` sends Ctrl-C when that text is printed, or a signal."""
     if isinstance(program, str):
         script = folder / "program.py"
         source = PRELUDE + textwrap.dedent(program)
@@ -96,7 +97,7 @@ def rehearse(
         start_new_session=True,
         env={**os.environ, **(environment or {})},
     )
-    output, status = _follow(job, limit, interrupt_at)
+    output, status = _follow(job, limit, interrupt_at, interrupt_by)
     seconds = time.monotonic() - began
     leftovers = strays(str(script))
     assert not leftovers, f"left behind: {leftovers}\n{output}"
@@ -132,14 +133,16 @@ def alone(
         return [(job.returncode, output) for job, output in zip(jobs, outputs, strict=True)]
 
 
-def _follow(job: subprocess.Popen[str], limit: float, interrupt_at: str | None) -> tuple[str, int | None]:
+def _follow(
+    job: subprocess.Popen[str], limit: float, interrupt_at: str | None, interrupt_by: int
+) -> tuple[str, int | None]:
     if interrupt_at is not None:
         assert job.stdout is not None
         seen = []
         for line in job.stdout:
             seen.append(line)
             if interrupt_at in line:
-                os.kill(job.pid, signal.SIGINT)
+                os.kill(job.pid, interrupt_by)
                 interrupt_at = "\0"
         job.stdout.close()
         return "".join(seen), job.wait(limit)

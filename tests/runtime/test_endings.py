@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -201,6 +202,29 @@ w.block_until_ready()  # waits
     assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
     assert "runtime_checks" not in run.output, "frames of ours"
     assert "threading.py" not in run.output
+    assert (
+        "spmdlint: SIGINT: waiting at most 5 s for processes 0-1 to end; Ctrl-C again ends them at once." in run.output
+    )
+
+
+def test_a_termination_of_a_program_that_goes_on_is_followed_by_an_interrupt(tmp_path: Path) -> None:
+    """JAX's notifier of preemptions takes SIGTERM for itself."""
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+for i in range(1000000):
+    w = step(w, everywhere([i, i]))
+    if i == 20 and me == 0:
+        print("end me", flush=True)
+""",
+        interrupt_at="end me",
+        interrupt_by=signal.SIGTERM,
+    )
+    assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
+    assert "SIGTERM caught" in run.output or "KeyboardInterrupt" in run.output
+    assert "a second signal ends them at once" in run.output
+    assert "the run was interrupted" in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
@@ -234,8 +258,10 @@ for i in range(5):
 """,
         options=("--mode", mode),
     )
-    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.status, run.verdict) == (130, ("failed", None)), run.output
     assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("stops"))
+    assert f"process 1 was interrupted at program.py:{run.marked('stops')}, 3 parallel calls begun" in run.output
+    assert "What to do" not in run.output
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from spmdlint import runtime_checks
 from spmdlint.cli import run
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
-from tests.runtime.jobs import rehearse
+from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
 
@@ -206,6 +207,7 @@ def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> Non
     assert second.status == 2
     assert f"Another run that has not ended writes to the folder {folder}. Name a different one." in second.output
     assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("option", ["--report", "--html", "--sarif"])
@@ -232,6 +234,8 @@ def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
         (("--timeout", "0"), "'0' is not a number of seconds above 0"),
         (("--timeout", "soon"), "'soon' is not a number of seconds above 0"),
         (("--devices-per-process", "0"), "'0' is not an integer of at least 1"),
+        (("--devices-per-process", "1025"), "1025 is more than 1,024, the most on one machine"),
+        (("-n", "100000"), "100000 is more than 1,024, the most on one machine"),
         (("--", "-m"), "spmdlint: -m needs the name of a module: spmdlint run -n 2 -m train\n"),
     ],
 )
@@ -243,6 +247,61 @@ def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: 
     assert told in done.stderr
     assert "started" not in done.stdout
     assert "Internal error" not in done.stderr
+
+
+def test_many_processes_on_few_cores_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    run._warn_of_many(8)
+    assert capsys.readouterr().err == ""
+    run._warn_of_many(9)
+    assert capsys.readouterr().err.startswith("spmdlint: 9 processes share 2 cores here")
+
+
+def test_a_signal_while_processes_are_started_ends_the_run(tmp_path: Path) -> None:
+    many, logs = 300, tmp_path / "logs"
+    (tmp_path / "waits.py").write_text("import time\ntime.sleep(1000)\n")
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "spmdlint", "run", "-n", str(many), "--log-dir", "logs", "waits.py"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (logs / "3.out").exists() and launcher.poll() is None:
+        time.sleep(0.05)
+    launcher.terminate()
+    said = launcher.communicate(timeout=150)[1]
+    assert launcher.returncode == 130, said
+    assert "waiting at most" not in said
+    assert "the run was interrupted" in said
+    assert len(list(logs.glob("*.out"))) < many
+    assert not strays("waits.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            'os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"',
+            "(default: 1); XLA_FLAGS=--xla_force_host_platform_device_count=3 has no effect on that.",
+        ),
+        (
+            'import jax; jax.config.update("jax_num_cpu_devices", 3)',
+            "has 3 CPU devices, as the program's jax_num_cpu_devices says; --devices-per-process (2) has no",
+        ),
+        ('os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"', ""),
+    ],
+)
+def test_which_number_of_devices_counts_is_said(tmp_path: Path, line: str, told: str) -> None:
+    program = tmp_path / "devices.py"
+    program.write_text(
+        f"import os\n{line}\nimport jax\njax.distributed.initialize()\nprint('has', jax.local_device_count())\n"
+    )
+    run = rehearse(tmp_path, program, devices=2)
+    assert run.status == 0, run.output
+    assert run.output.count(told or "CPU devices") == (1 if told else 0), run.output
+    assert f"has {3 if 'config' in line else 2}" in run.output
 
 
 @pytest.mark.parametrize(
@@ -284,9 +343,9 @@ def test_a_page_without_calls_is_not_said_to_show_them(tmp_path: Path) -> None:
 
 def test_a_time_out_counts_the_start(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text("import time\ntime.sleep(60)\n")
-    done = launched(tmp_path, "-n", "9999", "--timeout", "1", "alone.py")
+    done = launched(tmp_path, "-n", "999", "--timeout", "1", "alone.py")
     assert done.returncode == 2
-    assert "of 9999 processes were started" in done.stderr
+    assert "of 999 processes were started" in done.stderr
 
 
 def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.jobs import rehearse
 
 LEGAL = """
@@ -145,3 +147,20 @@ def test_parts_that_one_call_makes_of_one_array_are_told_apart(tmp_path: Path) -
         """,
     )
     assert run.verdict == ("diverged", "arguments"), run.output
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_numbers_that_differ_between_processes_select_a_part_each(mode: str, tmp_path: Path) -> None:
+    """So results of one array that differ in a number of the host are not told apart: this is no divergence."""
+    run = rehearse(
+        tmp_path,
+        """
+        centred = jax.jit(lambda v: v - v.mean())(everywhere([4 * me + 1, 4 * me + 3]))
+        scale = jax.jit(lambda v, by: v * by)
+        total = jax.jit(lambda v: jnp.sum(v))
+        parts = [value(total(scale(centred, float(me == root)))) for root in range(count)]
+        assert parts == [-4, 4], parts
+        """,
+        options=("--mode", mode),
+    )
+    assert (run.status, run.verdict) == (0, ("clean", None)), run.output
