@@ -19,7 +19,7 @@ from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.eager import computes_everywhere, method_of_array
-from spmdlint.analysis.callgraph.getters import Getters
+from spmdlint.analysis.callgraph.getters import Getters, Implied
 from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
@@ -30,7 +30,6 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
-    Arguments,
     ClassValue,
     Constant,
     External,
@@ -149,7 +148,7 @@ class Effects:
             return ()
         found: list[ParallelCall] = []
         for number, operation in self.running(frame, blocks):
-            if isinstance(operation, s.Attribute):
+            if not isinstance(operation, s.Call):
                 found.extend(self.of_read(frame, number, operation))
             elif not operation.decorator:
                 found.extend(self.of_call(frame, number, operation))
@@ -157,26 +156,26 @@ class Effects:
                 return tuple(found[:MAX_CALLS])
         return tuple(found)
 
-    def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | s.Attribute]]:
-        """The calls in some blocks, and the reads there of properties that make parallel calls."""
+    def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | Implied]]:
+        """The calls in some blocks, and what runs a property or a special method there that makes parallel calls."""
         reads = self._getters.reads(frame)
         if not reads:
             return frame.code.calls_in(blocks)
         block_of = frame.code.function.block_of
         order = {block: place for place, block in enumerate(blocks)}
-        found: list[tuple[int, s.Call | s.Attribute]] = [*frame.code.calls_in(order)]
+        found: list[tuple[int, s.Call | Implied]] = [*frame.code.calls_in(order)]
         found += [(number, operation) for number, operation in reads if block_of[number] in order]
         return sorted(found, key=lambda each: (order[block_of[each[0]]], each[0]))
 
     def reads_properties(self, frame: Frame) -> bool:
-        """Whether a function reads a property that makes parallel calls."""
+        """Whether a function runs a property or a special method that makes parallel calls."""
         return not self.is_silent(frame) and bool(self._getters.reads(frame))
 
-    def of_read(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[ParallelCall]:
-        """The parallel calls that reading a property makes."""
+    def of_read(self, frame: Frame, number: int, operation: Implied) -> Iterator[ParallelCall]:
+        """The parallel calls of the property or the special method that an operation runs."""
         site = Site(frame.ref, number)
-        getter = self._getters.read_by(frame, operation)
-        for target in self.calls.targets(getter, Arguments(), frame.depth + 1) if getter is not None else ():
+        run = self._getters.read_by(frame, operation)
+        for target in self.calls.targets(*run, frame.depth + 1) if run is not None else ():
             for inner in self.of_function(target.frame):
                 yield replace(inner, path=(site, *inner.path))
 

@@ -240,7 +240,7 @@ class Divergences:
         """
         source = found.reason.chain()[0]
         inside = source.kind in ("identity", "group") and source.site.ref == frame.ref
-        return inside and not found.handler and self.worlds.alike(frame, found.call.site.number)
+        return inside and not found.handler and self.worlds.alike(frame, found.call.site.number, found.branch.number)
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:
         """The first call that the processes of a small job do not make equally often."""

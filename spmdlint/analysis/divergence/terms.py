@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.getters import Implied
 from spmdlint.analysis.divergence.handed import HandedOver
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
@@ -106,9 +107,9 @@ class Terms:
         """
         return _Walk(self, frame, closed, without).region(start, until, None)
 
-    def of_running(self, frame: Frame, number: int, operation: s.Call | s.Attribute) -> Term:
-        """The term of one call, or of a property that is read."""
-        if isinstance(operation, s.Attribute):
+    def of_running(self, frame: Frame, number: int, operation: s.Call | Implied) -> Term:
+        """The term of one call, or of what runs a property or a special method."""
+        if not isinstance(operation, s.Call):
             return sequence(*map(Call, self.effects.of_read(frame, number, operation)))
         return NOTHING if operation.decorator else self.of_call(frame, number, operation)
 

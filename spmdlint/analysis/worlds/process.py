@@ -48,6 +48,7 @@ class Job(Struct, frozen=True):
     """What all processes of a world run: a function, in which some calls are looked at.
 
     ``rebound`` are the names that functions inside others may change at any time; ``value_of`` gives an unknown.
+    ``answers`` are those that the conditions of the function have had so far, by the number of the condition.
     """
 
     ev: Evaluator
@@ -56,6 +57,7 @@ class Job(Struct, frozen=True):
     calls: frozenset[int]
     rebound: frozenset[str]
     value_of: Callable[[Key, Given], int]
+    answers: dict[int, set[str]]
 
 
 class Made(Struct, frozen=True):
@@ -162,6 +164,8 @@ class Process:
         if isinstance(test, (s.Caught, s.Matches)):
             raise UndecidedError
         kind = "true" if self._truth(active.values[block.test]) else "false"
+        if active.depth == 0:
+            self.job.answers.setdefault(block.test, set()).add(kind)
         return edges[kind], kind
 
     # -- operations

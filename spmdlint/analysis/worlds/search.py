@@ -100,8 +100,14 @@ class Worlds:
         known = certain(self.ev.value(frame, number))
         return isinstance(known, Applied) and units().places.get(known.name) == "process"
 
-    def alike(self, frame: Frame, call: int) -> bool:
-        """Whether all processes make a call equally often, and some do, in every world that is tried."""
+    def alike(self, frame: Frame, call: int, test: int) -> bool:
+        """Whether all processes make a call equally often, and some do, in every world that is tried.
+
+        They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs.
+        """
+        tried = self._tried(frame, frozenset((call,)))
+        if tried is None or len(tried.job.answers.get(test, (True, False))) < 2:
+            return False
         counts = [_counts(made, call) for made in self._outcomes(frame, call)]
         return any(map(any, counts)) and all(map(_even, counts))
 
@@ -168,7 +174,7 @@ class _Search:
     def __init__(self, worlds: Worlds, frame: Frame, calls: frozenset[int]) -> None:
         functions = worlds.ev.project.modules[frame.ref.path].summary.functions
         rebound = frozenset(name for function in functions for name in function.nonlocals)
-        self.job = Job(worlds.ev, worlds.varies, frame, calls, rebound, self._value_of)
+        self.job = Job(worlds.ev, worlds.varies, frame, calls, rebound, self._value_of, {})
         self.keys: list[Key] = []
         self.outcomes: dict[tuple[int, tuple[int, ...]], Outcome | None] = {}
         self._runs = 0
