@@ -17,13 +17,26 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Values
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+    Values,
+    certain,
+)
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 _POOLED = "submit"
 _STARTED = (_POOLED, "threading.Thread")
+_RUN = "run"
+"""What a thread runs that is an object of a class of its own."""
 _DEPTH = 3
 """How many levels of callers above the place where a function is passed on are searched."""
 
@@ -130,6 +143,9 @@ class CallsElsewhere:
         for callee in ordered(callees):
             if isinstance(callee, External):
                 return self.ev.knowledge.get(callee.name)
+            if isinstance(callee, ClassValue):
+                bases = map(self.ev.knowledge.get, self.ev.objects.library_bases(callee))
+                return next((each for each in bases if each is not None and each.source == "thread"), None)
             if isinstance(callee, FunctionValue):
                 return None
         method = self.ev.function(frame).operations[operation.function]
@@ -142,6 +158,11 @@ class CallsElsewhere:
         return known if not makers or any(name.split(".")[0] in known.needs for name in makers) else None
 
     def _functions(self, frame: Frame, operation: s.Call, known: Known) -> Iterator[FunctionValue]:
+        for callee in self.ev.value(frame, operation.function):
+            if isinstance(callee, ClassValue):  # of a thread
+                run = certain(self.ev.objects.attribute(Instance(callee), _RUN))
+                if isinstance(run, FunctionValue):
+                    yield run
         arguments = self.ev.arguments(frame, operation)
         passed: Values | None = arguments.keyword(known.callback or "")
         position = known.positional.index(known.callback) if known.callback in known.positional else 0

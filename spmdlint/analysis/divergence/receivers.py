@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.values import Constant, Frame
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -20,7 +20,8 @@ def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall)
     receiver = operations[method.base] if isinstance(method, s.Attribute) else None
     if not isinstance(made, s.Call) or not isinstance(receiver, s.Load):
         return False
-    return len(evaluator.value(frame, made.function)) > 1 and receiver.name in _names_in(frame, test)
+    run = [value for value in evaluator.value(frame, made.function) if value != Constant(None)]
+    return len(run) > 1 and receiver.name in _names_in(frame, test)
 
 
 def _names_in(frame: Frame, number: int) -> set[str]:

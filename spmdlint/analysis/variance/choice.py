@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame, Instance, Site
+from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Instance, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -35,7 +35,8 @@ class Choice(Property):
             return of_element(origins, frame, operation)
         if isinstance(operation, s.Subscript):
             table = origins.ev.function(frame).operations[frame.code.root_of(operation.base)]
-            listed = isinstance(table, (s.Display, s.DictDisplay))
+            held = certain(origins.ev.value(frame, operation.base))
+            listed = isinstance(table, (s.Display, s.DictDisplay)) or isinstance(held, (Collection, DictionaryValue))
             return self._by(frame, operation.index) if listed else None
         if isinstance(operation, s.Attribute) and _of_several_classes(origins.ev, frame, operation.base):
             return origins.of(frame, operation.base) or CONTINUE
