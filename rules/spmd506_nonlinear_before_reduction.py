@@ -58,7 +58,7 @@ class NonlinearBeforeReduction(Rule):
     ## Limits
 
     Some authors intend it: a mean of norms as a metric, clipping per replica. Per-example gradients (`vmap` of `grad`)
-    are not reported.
+    are not reported; nor is the `std` of a whole array, without an axis, which is often only a metric.
     """
 
     code = "SPMD506"
