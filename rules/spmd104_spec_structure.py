@@ -75,9 +75,11 @@ class SpecStructure(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         for found in program.specs.structure():
-            if (found.site, found.parameter) in told:
+            wrapped = found.wrapped
+            key = (found.site, found.parameter, wrapped)
+            if key in told:
                 continue
-            told.add((found.site, found.parameter))
+            told.add(key)
             due = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
             name = "the lambda" if found.function == "<lambda>" else found.function
             if found.single:
@@ -88,9 +90,15 @@ class SpecStructure(Rule):
                 fact = f"{name} takes {due} argument{'' if due == '1' else 's'}"
             one, many = _ENTRIES[found.parameter]
             given = f"{found.given} {one if found.given == 1 else many}"
+            used = program.written.argument(found.site, found.parameter) or found.site
+            place = program.place(wrapped.place if wrapped is not None else used)
             yield self.finding(
                 message=f"{found.parameter} has {given}, but {fact}.",
-                place=program.place(program.written.argument(found.site, found.parameter) or found.site),
+                place=place,
                 help=f"Give one {one} for each, or a single {one} for all of them, without a tuple.",
-                related=tuple(Related(program.place(at), "The function returns here.") for at in found.returns),
+                related=(
+                    *(Related(program.place(at), "The function returns here.") for at in found.returns),
+                    *(self.wrapped(program, wrapped, place, used) if wrapped is not None else ()),
+                ),
+                through=wrapped.name if wrapped is not None else "",
             )

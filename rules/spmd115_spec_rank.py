@@ -65,21 +65,27 @@ class SpecRank(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         seen = set()
         for found in program.bodies.met():
-            spec = found.event.site
-            if found.event.hazard != "scalar" or (found.map, spec) in seen:
+            spec, wrapped = found.event.site, found.wrapped
+            if found.event.hazard != "scalar" or (found.map, spec, wrapped) in seen:
                 continue
-            seen.add((found.map, spec))
+            seen.add((found.map, spec, wrapped))
             used = spec if spec.ref == found.map.ref else program.written.argument(found.map, "out_specs")
+            if wrapped is not None:
+                used = spec if program.is_inside(spec, wrapped.place) else wrapped.place
+            output = f"An output of {wrapped.name if wrapped is not None else f'this {found.library}'}"
+            place = program.place(used or found.map)
             yield self.finding(
                 message=(
-                    f"An output of this {found.library} is a single number on each device, so it has no dimension that "
-                    "its spec could name: JAX raises."
+                    f"{output} is a single number on each device, so it has no dimension that its spec could name: JAX "
+                    "raises."
                 ),
-                place=program.place(used or found.map),
+                place=place,
                 help="Reduce it over the devices and pass P(), or give it a dimension, as in x[None], to get one entry "
                 "for each device.",
                 related=(
                     *([Related(program.place(spec), "The spec is made here.")] if used != spec else []),
+                    *(self.wrapped(program, wrapped, place) if wrapped is not None else ()),
                     *([Related(program.place(found.map), "The map is made here.")] if used is not None else []),
                 ),
+                through=wrapped.name if wrapped is not None else "",
             )

@@ -91,11 +91,13 @@ class FalseReplication(Rule):
     def _outputs(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         for found in program.bodies.unreduced():
-            if found.spec is None or (found.share and not found.checked) or (found.map, found.axis) in told:
+            wrapped = found.wrapped
+            key = (found.map, found.axis, wrapped.made if wrapped is not None else None)
+            if found.spec is None or (found.share and not found.checked) or key in told:
                 continue
             if found.checked and found.ambient and not program.preview:
                 continue
-            told.add((found.map, found.axis))
+            told.add(key)
             place = program.place(found.spec)
             way = " on one path through it" if found.mixed else ""
             says = "out_axes=None says" if found.spec == found.map else "The spec says"
@@ -110,6 +112,7 @@ class FalseReplication(Rule):
             related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
             if found.returned is not None:
                 related.append(Related(program.place(found.returned), "It is returned here."))
+            related += self.wrapped(program, wrapped, place) if wrapped is not None else ()
             if found.origin is not None:
                 text = "This path gives a value that varies" if found.mixed else "From here on, it varies"
                 related.insert(0, Related(program.place(found.origin), f"{text} along {found.axis!r}."))
@@ -121,6 +124,7 @@ class FalseReplication(Rule):
                 place=place,
                 help=f"Reduce it over {found.axis!r} (psum, pmean), or name the axis in the out spec.",
                 related=tuple(related),
+                through=wrapped.name if wrapped is not None else "",
             )
 
     def _gathered(self, program: Program, found: Unreduced) -> Diagnostic:
@@ -129,6 +133,7 @@ class FalseReplication(Rule):
         related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
         if found.origin is not None:
             related.insert(0, Related(program.place(found.origin), "This gathers it."))
+        related += self.wrapped(program, found.wrapped, program.place(found.spec)) if found.wrapped is not None else ()
         return self.finding(
             message=(
                 f"The spec says that this output of {found.body!r} is the same on all devices along {found.axis!r}, "
@@ -140,4 +145,5 @@ class FalseReplication(Rule):
                 "in the out spec and gather outside of it."
             ),
             related=tuple(related),
+            through=found.wrapped.name if found.wrapped is not None else "",
         )

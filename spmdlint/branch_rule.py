@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MANY = 9
 """A message counts up to this many further calls, and says "many" beyond it."""
+SHOWN = 3
+"""The most further calls that notes point to."""
 
 
 class BranchRule(Rule):
@@ -44,11 +47,13 @@ class BranchRule(Rule):
         place, name = program.place(found.call.site), program.call_name(found.call)
         at = program.where(found.branch, place.path)
         through = _through(program, found.call, place.path)
-        count = sum(not _is_recursive(call) for call in found.others)
+        others = [call for call in found.others if not _is_recursive(call)]
+        count = len(others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         fact, note, effect = _words(program, found, at, more)
         related = list(_steps(program, found, note))
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
+        related += islice(_further(program, found.call, others), SHOWN)
         kind = found.reason.kind
         usual = self.other_ways_out.get(kind, self.way_out)
         way_out = " ".join(filter(None, (usual, self.more_ways_out.get(kind))))
@@ -87,6 +92,17 @@ def _why(program: Program, reason: Reason, seen_from: Path) -> str:
     """Why the condition varies, in words: its source, or the later step that is at fault."""
     cause = reason.cause
     return cause.text if cause is reason.source else f"at {program.where(cause.site, seen_from)}, {cause.text}"
+
+
+def _further(program: Program, first: ParallelCall, others: Iterable[ParallelCall]) -> Iterator[Related]:
+    """The further calls, each where its way parts from those of the calls before it."""
+    ways = [first.path]
+    for call in others:
+        apart = [site for site in call.path if not any(site in way for way in ways)]
+        if apart:
+            ways.append(call.path)
+            made = "is made here" if apart[0] == call.path[-1] else "is reached from here"
+            yield Related(program.place(apart[0]), f"{program.call_name(call)} {made}, after it.")
 
 
 def _is_recursive(call: ParallelCall) -> bool:

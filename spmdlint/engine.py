@@ -123,7 +123,7 @@ def check(
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
     notes = (*notes, *outcome.notes, *_outside(config, survey, found.asked))
     unchecked = (*notes, *_unread(survey, found.asked))
-    crashed, notes = tuple(crashes), (*notes, *outdated, *_mistyped(config))
+    crashed, notes = tuple(crashes), (*notes, *outdated, *_mistyped(config), *_undefined(config, survey))
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
 
 
@@ -170,6 +170,16 @@ def _mistyped(config: Config) -> Iterator[str]:
         where = config.origins.get("knowledge", "The knowledge")
         for name, home, near in mistyped(config.knowledge):
             yield f"{where}: the alias {name!r} is {home!r}, which means nothing to the linter. Did you mean {near!r}?"
+
+
+def _undefined(config: Config, survey: Survey) -> Iterator[str]:
+    if config.knowledge:
+        from spmdlint.knowledge.ownnames import undefined  # which few projects need
+
+        where = config.origins.get("knowledge", "The knowledge")
+        for name, home, part, near in undefined(config.knowledge, (*config.src, config.root), survey.texts):
+            meant = "" if near is None else f" Did you mean {near!r}?"
+            yield f"{where}: {name!r} has no effect, because nothing in {home} is called {part!r}.{meant}"
 
 
 class _LinkedLater:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes.optional import LeftOut as LeftOut
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh
     from spmdlint.analysis.axes.specs import MissingFunction as MissingFunction
+    from spmdlint.analysis.callgraph.wrapped import Wrapped as Wrapped
     from spmdlint.analysis.divergence.branches import Divergence as Divergence
     from spmdlint.analysis.divergence.exceptions import ExceptionPath as ExceptionPath
     from spmdlint.analysis.divergence.turns import Turn as Turn
@@ -97,13 +98,25 @@ class Rule(ABC):
         related: tuple[Related, ...] = (),
         fix: Fix | None = None,
         cause: tuple[Place, ...] = (),
+        through: str = "",
     ) -> Diagnostic:
         """A finding with the code, name and severity of this rule."""
-        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix, cause)
+        return Diagnostic(
+            self.code, self.name, self.severity, message, place, help, related, fix, cause, through=through
+        )
 
     def leading(self, program: Program, sites: Iterable[Site]) -> tuple[Related, ...]:
         """The calls on the way to a finding, from the outermost to the innermost."""
         return tuple(Related(program.place(site), "This call leads to it.") for site in sites)
+
+    def wrapped(self, program: Program, found: Wrapped, at: Place, used: Site | None = None) -> Iterator[Related]:
+        """A function that is handed to the code that maps it, the call that hands it over, and where that uses it."""
+        yield Related(program.place(found.made), "This is the function.")
+        call = program.place(found.call)
+        if (call.path, call.start.row) != (at.path, at.start.row):
+            yield Related(call, f"This hands {found.name} to the code that maps it.")
+        if used is not None:
+            yield Related(program.place(used), "It is used here.")
 
     @classmethod
     def page(cls) -> str:

@@ -82,6 +82,44 @@ def test_another_function_under_a_known_decorator_is_new(project):
     assert whole.endswith("Found 2 problems with one cause.\n")
 
 
+WRAPPER = """import jax
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("data",))
+
+def smap(in_specs, out_specs=P("data")):
+    def deco(f):
+        return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    return deco
+
+def alike(f):
+    return jax.shard_map(f, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)
+"""
+UNDER_IT = {
+    "SPMD104": (
+        '@smap((P("data"),))\ndef known(x, scale): return x\n',
+        '@smap((P("data"),))\ndef new(x, y): return x\n',
+    ),
+    "SPMD115": ('@smap(P("data"))\ndef known(x): return x.sum()\n', '@smap(P("data"))\ndef new(x): return x.max()\n'),
+    "SPMD504": ("@alike\ndef known(x): return x * 2\n", "@alike\ndef new(x): return x * 3\n"),
+}
+
+
+@pytest.mark.parametrize("code", UNDER_IT)
+def test_another_function_under_a_shared_wrapper_is_new(project, code):
+    known, new = UNDER_IT[code]
+    project.write({"a.py": WRAPPER + known})
+    write_baseline(project)
+    assert [(entry["code"], entry["through"]) for entry in entries(project)] == [(code, "known")]
+    for rest in (known + new, new + known):
+        project.write({"a.py": WRAPPER + rest})
+        (found,) = project.check(*BASELINE).json
+        assert found["code"] == code
+        assert "new" in found["message"]
+        row = (WRAPPER + rest).splitlines().index("def " + new.split("def ")[1].strip()) + 1
+        assert row in [each["location"]["row"] for each in found["related"]]
+
+
 MOVED = {
     "lines above": HEAD + "x = 1\n" * 20 + guarded("save", "saved"),
     "another layout": HEAD

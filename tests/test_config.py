@@ -421,6 +421,44 @@ def test_an_alias_of_a_name_that_is_probably_mistyped_is_told(project, home, mea
 
 
 @pytest.mark.parametrize(
+    ("name", "lacks"),
+    [
+        ("acme.comm.barier", ("comm.py", "barier", "barrier")),
+        ("acme.com.barrier", ("__init__.py", "com", "comm")),
+        ("acme.comm.Grup.reduce", ("comm.py", "Grup", "Group")),
+        ("acme.comm.barrier", None),
+        ("acme.comm.Group.inherited", None),
+        ("acme.filled.anything", None),
+        ("acme.fast.barrier", None),
+        ("other.comm.barier", None),
+        ("helpers.own", None),
+    ],
+)
+def test_a_name_that_the_project_does_not_define_is_told(project, name, lacks):
+    """It is not refused, and told only where it is certain."""
+    project.write(
+        {
+            "acme/__init__.py": "from acme import comm\n",
+            "acme/comm.py": "def barrier(): ...\nclass Group(Base): ...\n",
+            "acme/filled.py": "from acme.comm import *\n",
+            "acme/fast.pyd": "",
+            "helpers.py": "x = 1\n",
+            "tools/helpers.py": "def own(): ...\n",
+            "spmdlint.toml": f'[knowledge.functions."{name}"]\nparallel = true\n',
+        }
+    )
+    outcome = project.check("--fail-on-unchecked")
+    told = ""
+    if lacks is not None:
+        file, part, meant = lacks
+        told = (
+            f"spmdlint: 'knowledge' in {project.root}/spmdlint.toml: {name!r} has no effect, because nothing in "
+            f"{project.root}/acme/{file} is called {part!r}. Did you mean {meant!r}?\n"
+        )
+    assert (outcome.status, outcome.err) == (0, told)
+
+
+@pytest.mark.parametrize(
     ("selector", "meant"),
     [("SPMD391", "SPMD301"), ("SPMD01", "SPMD101"), ("SPMD999", "SPMD900"), ("SMPD502", "SPMD502")],
 )

@@ -70,6 +70,34 @@ def test_a_function_that_calls_itself_is_not_counted_twice(project, call, more):
     assert f"lets only some processes make it{more}: " in finding["message"]
 
 
+FURTHER = """import jax
+from jax.experimental import multihost_utils
+
+def helper(x):
+    multihost_utils.process_allgather(x)
+    multihost_utils.sync_global_devices("helped")
+
+def report(x):
+    if jax.process_index() == 0:
+        helper(x)
+        helper(x)
+        multihost_utils.broadcast_one_to_all(x)
+        multihost_utils.process_allgather(x)
+"""
+
+
+def test_the_first_further_calls_have_notes(project):
+    project.write({"train.py": FURTHER})
+    (finding,) = project.check().json
+    assert "make it, and 5 more after it: " in finding["message"]
+    further = [each for each in finding["related"] if each["message"].endswith(", after it.")]
+    assert [(each["location"]["row"], each["message"].split(",")[0]) for each in further] == [
+        (6, "sync_global_devices is made here"),
+        (11, "process_allgather is reached from here"),
+        (12, "broadcast_one_to_all is made here"),
+    ]
+
+
 STOPPER = """
 
 class Stopper:

@@ -505,6 +505,10 @@ class Program:
         start, end = self.project.function(site.ref).spans[site.number]
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
 
+    def is_inside(self, inner: Site, outer: Site) -> bool:
+        """Whether one operation is a part of another."""
+        return inner.ref == outer.ref and self.project.function(inner.ref).holds(outer.number, inner.number)
+
     def cause(self, reason: Reason) -> tuple[Place, ...]:
         """What findings with one cause have in common: a source, and the calls that hand its value on.
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_places
+from spmdlint.analysis.callgraph.wrapped import Wrapped, Wrappers
 from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
@@ -33,7 +34,8 @@ MAX_CALLS = 6
 class WrongStructure(Struct, frozen=True):
     """Specs whose number differs from the number of the function's arguments or results.
 
-    ``single``: the function returns one array. ``returns`` are the sites where it returns.
+    ``single``: the function returns one array. ``returns`` are the sites where it returns. ``wrapped`` is the function
+    if it was handed to the code that maps it.
     """
 
     site: Site
@@ -45,6 +47,7 @@ class WrongStructure(Struct, frozen=True):
     results: bool
     single: bool = False
     returns: tuple[Site, ...] = ()
+    wrapped: Wrapped | None = None
 
 
 class _Positional(Struct, frozen=True):
@@ -71,6 +74,7 @@ class Structure:
         self.calls = calls
         self.reach = reach
         self.arrays = Arrays(calls)
+        self.wrappers = Wrappers(calls.ev, reach)
 
     def check(self, use: MapUse) -> Iterator[WrongStructure]:
         """The mismatches of one application."""
@@ -90,7 +94,9 @@ class Structure:
                 most = len(signature.parameters)
                 # The remaining ones may be passed by name, if there are axes for all that is passed by position.
                 if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
-                    yield WrongStructure(use.site, parameter, count, least, most, signature.function, results=False)
+                    wrapped = self.wrappers.of(use, function, parameter)
+                    name = signature.function
+                    yield WrongStructure(use.site, parameter, count, least, most, name, results=False, wrapped=wrapped)
             if of_results is not None:
                 yield from self._results(use, function, of_results)
 
@@ -169,11 +175,13 @@ class Structure:
             name = self.ev.function(target.frame).name
             returns = tuple(Site(target.frame.ref, number) for number, _ in target.frame.code.of_kind(s.Return))
             dues = self._lengths(target.frame)
-            if dues:
-                if count not in dues:
-                    yield WrongStructure(use.site, parameter, count, min(dues), max(dues), name, True, returns=returns)
-            elif self.arrays.returned(target.frame):
-                yield WrongStructure(use.site, parameter, count, 1, 1, name, True, single=True, returns=returns)
+            single = not dues and self.arrays.returned(target.frame)
+            if single:
+                dues = {1}
+            if single or (dues and count not in dues):
+                wrapped = self.wrappers.of(use, function, parameter)
+                ends = min(dues), max(dues)
+                yield WrongStructure(use.site, parameter, count, *ends, name, True, single, returns, wrapped)
 
     def _lengths(self, frame: Frame, depth: int = MAX_CALLS) -> set[int]:
         """The lengths of the tuples that a function returns, if it certainly returns nothing else.

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.callgraph.wrapped import Wrapped, Wrappers
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.values import (
@@ -71,7 +72,7 @@ class Unreduced(Struct, frozen=True):
     are unknown. ``returned``: what the body returns, if it returns at a single site. ``gathered``: it is the same on
     all devices, but JAX types it as varying, because it comes from the ``all_gather`` at ``origin``. ``sibling``: where
     the body reduces another gradient over the axis, which a `vmap` in it binds. ``reduced_loss``: where the loss, and
-    not the gradient, is reduced over the axis.
+    not the gradient, is reduced over the axis. ``wrapped`` is the body if it was handed to the code that maps it.
     """
 
     map: Site
@@ -89,6 +90,7 @@ class Unreduced(Struct, frozen=True):
     gathered: bool = False
     sibling: Site | None = None
     reduced_loss: Site | None = None
+    wrapped: Wrapped | None = None
 
 
 class Share(Struct, frozen=True):
@@ -102,7 +104,8 @@ class Share(Struct, frozen=True):
 class Met(Struct, frozen=True):
     """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows.
 
-    ``path``: the calls in the body that lead to where it began.
+    ``path``: the calls in the body that lead to where it began. ``wrapped`` is the body if it was handed to the code
+    that maps it, for a hazard of an output.
     """
 
     event: Event
@@ -110,6 +113,7 @@ class Met(Struct, frozen=True):
     map: Site
     library: str
     by_hand: bool
+    wrapped: Wrapped | None = None
 
 
 class Mapped(Struct, frozen=True):
@@ -130,6 +134,7 @@ class Bodies:
         self.reach = reach
         self.table = table
         self._replicas = Replicas(evaluator, reach, table)
+        self._wrappers = Wrappers(evaluator, reach)
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
         self._mapped: dict[Applied, Mapped] = {}
@@ -257,7 +262,7 @@ class Bodies:
             typer.tell(dimensions_of_none(claim.given, claim.layout, claim.spec))
             typer.tell(misplaced_under(claim.given, claim.layout, claim.spec, typer.splitting))
             typer.tell(overlaid_under(claim.given, claim.layout, claim.spec))
-        self._keep(typer, use, None)
+        self._keep(typer, use, None, function=functions[0])
         return typer, found
 
     def _broken(self, use: MapUse, typer: Typer, claim: Claim, function: Value) -> Iterator[Unreduced]:
@@ -290,6 +295,7 @@ class Bodies:
                 returned=self._returned(function),
                 gathered=gathered,
                 reduced_loss=self._reduced_loss(typer, use, gradient),
+                wrapped=self._wrappers.of(use, function, "out_specs"),
             )
 
     def _reduced_loss(self, typer: Typer, use: MapUse, gradient: Mark | None) -> Site | None:
@@ -464,7 +470,9 @@ class Bodies:
             return self._name(inner) if inner is not None else "the body"
         return "the body"
 
-    def _keep(self, typer: Typer, use: MapUse, rows: Rows | None, only: str | None = None) -> None:
+    def _keep(
+        self, typer: Typer, use: MapUse, rows: Rows | None, only: str | None = None, function: Value | None = None
+    ) -> None:
         for event in typer.events:
             if only is not None and event.hazard != only:
                 continue
@@ -472,7 +480,10 @@ class Bodies:
                 continue
             path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)
             name = use.applied.name.rpartition(".")[2]
-            self._met.setdefault(Met(event, path, use.site, name, by_hand=rows is not None))
+            wrapped = None
+            if function is not None and event.hazard == "scalar":
+                wrapped = self._wrappers.of(use, function, "out_specs")
+            self._met.setdefault(Met(event, path, use.site, name, by_hand=rows is not None, wrapped=wrapped))
 
 
 def _applies(leaf: Leaf, axis: str) -> bool:

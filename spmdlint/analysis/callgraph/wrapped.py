@@ -1,0 +1,111 @@
+"""Functions that reach a map or jit through code that several functions share, such as a decorator around `shard_map`.
+
+The call of the map is one line for all of them. What tells them apart, and where their specs are written, is the call
+that hands a function to that code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.reach import CallEdge, MapUse, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site, Value, Values, certain
+from spmdlint.program import summary as s
+
+_MAX_CALLS = 8
+"""The most calls, one inside another, that hand a function on."""
+
+
+class Wrapped(Struct, frozen=True):
+    """A function that is handed to the code that maps it: the function's ``name`` and where it is ``made``.
+
+    ``call`` is the outermost call that hands it over, often a decorator. ``given`` is the argument asked for, if that
+    call, or the one that makes the decorator, passes it.
+    """
+
+    name: str
+    made: Site
+    call: Site
+    given: Site | None = None
+
+    @property
+    def place(self) -> Site:
+        """Where a reader can mend what is wrong with the argument."""
+        return self.given or self.call
+
+
+class Wrappers:
+    """Finds who hands a function to the code that maps it."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
+        self.ev = evaluator
+        self.reach = reach
+
+    def of(self, use: MapUse, function: Value, parameter: str) -> Wrapped | None:
+        """The function that ``use`` maps, if it is handed to the code around; ``parameter`` is the argument asked for.
+
+        None if the function is made or named where it is mapped, or if it is not one of the project.
+        """
+        layers = list(_layers(function))
+        inner = layers[-1]
+        if not isinstance(inner, FunctionValue):
+            return None
+        edge, made = self._outermost(use.frame, layers), _made(inner)
+        if edge is None or made is None:
+            return None
+        definition = self.ev.project.function(inner.ref)
+        name = "the lambda" if definition.kind == "lambda" else definition.name
+        return Wrapped(name, made, edge.site, self._passed(edge, self.ev.argument(use.applied, parameter)))
+
+    def _outermost(self, frame: Frame, layers: list[Value]) -> CallEdge | None:
+        """The call that hands the function to a frame, or to that frame's caller if this was handed it as well."""
+        found = None
+        for _ in range(_MAX_CALLS):
+            taker = _taker(frame, layers)
+            callers = self.reach.callers.get(taker.ref, ()) if taker is not None else ()
+            edges = [each for each in callers if each.target.frame is taker]
+            if not edges:
+                break
+            found = min(edges, key=lambda each: (each.site.ref.path, each.site.ref.index, each.number))
+            frame = found.caller
+        return found
+
+    def _passed(self, edge: CallEdge, wanted: Values | None) -> Site | None:
+        """The argument with these values, of a call or of the one that makes the function that it calls."""
+        operations = edge.caller.code.operations
+        call = operations[edge.number]
+        while wanted is not None and isinstance(call, s.Call):
+            for argument in call.arguments:
+                if not argument.star and self.ev.value(edge.caller, argument.value) == wanted:
+                    return Site(edge.caller.ref, argument.value)
+            call = operations[call.function]
+        return None
+
+
+def _made(function: FunctionValue) -> Site | None:
+    outer = function.outer
+    made = outer.code.of_kind(s.MakeFunction) if outer is not None else ()
+    numbers = [number for number, each in made if each.function == function.ref.index]
+    return Site(outer.ref, numbers[0]) if outer is not None and numbers else None
+
+
+def _layers(function: Value) -> Iterator[Value]:
+    """A function, and what it is made of: the function of a partial or of a jit."""
+    yield function
+    if isinstance(function, Applied) and function.arguments.positional:
+        inner = certain(function.arguments.positional[0])
+        if inner is not None:
+            yield from _layers(inner)
+
+
+def _taker(frame: Frame, layers: list[Value]) -> Frame | None:
+    """The frame with a parameter that holds the function: this one, or one around it."""
+    around: Frame | None = frame
+    while around is not None:
+        if any(layer in values for values in around.given for layer in layers):
+            return around
+        around = around.outer
+    return None
