@@ -96,6 +96,7 @@ KEYS: Mapping[str, str] = {
     "agreement": "its result is the same on every process, whatever its arguments are",
     "any_shape": "its arguments may differ in shape between processes",
     "fills": "for an agreement: the parameter that is the buffer for the result",
+    "equates": "the two parameters for which it raises unless they are equal, on each process for itself",
     "rooted": "the parameter that counts on one process only; others may pass a value of another form",
     "gathers": "it gives all processes the values of each",
     # values that differ

@@ -106,6 +106,7 @@ class Known(Struct, frozen=True):
     order_seed: str | None = None
     dealt: str | None = None
     fills: str | None = None
+    equates: tuple[str, ...] = ()
     rooted: str | None = None
     derives: bool = False
     derived_by: str | None = None

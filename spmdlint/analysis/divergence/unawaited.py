@@ -74,7 +74,7 @@ class UnawaitedFiles:
         """The functions in which some processes make a file, and those that call them, by a few calls."""
         found: set[FunctionRef] = set()
         for ref in self.ev.project.functions():
-            if ref in self.reach.host and self.multi.says(ref.path):
+            if ref in self.reach.host and self._several(ref):
                 frame = self.ev.free_frame(ref)
                 if self.uses.makes_any(frame) and any(True for _ in self._by_branches(frame)):
                     found.add(ref)
@@ -84,6 +84,10 @@ class UnawaitedFiles:
             latest = {edge.caller.ref for edge in edges if edge.caller.ref in self.reach.host} - found
             found |= latest
         return frozenset(found)
+
+    def _several(self, ref: FunctionRef) -> bool:
+        """Whether a file is for several processes, by itself or by what uses it: an index need not come from JAX."""
+        return self.multi.says(ref.path) or self.multi.surely_around(ref.path)
 
     def _in_frame(self, frame: Frame) -> Iterator[UnawaitedFile]:
         reads: dict[int, UnawaitedFile] = {}
@@ -100,7 +104,7 @@ class UnawaitedFiles:
 
     def _by_branches(self, frame: Frame) -> Iterator[tuple[_Left, int, int]]:
         """The files that only some processes have made where a branch ends, and the block where it ends."""
-        if not self.multi.says(frame.ref.path):
+        if not self._several(frame.ref):
             return
         blocks, live = frame.code.function.blocks, self.ev.live_blocks(frame)
         for number in sorted(live):

@@ -22,11 +22,28 @@ from spmdlint.program.link import FunctionRef
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.experimental.xla_metadata.")
 # An optimizer made outside of traced code: its settings become constants of the program.
 _STEPS = frozenset(("update",))
-# Functions that make an array, or change its shape, as their arguments say.
-_SHAPING = frozenset(
-    "zeros ones full empty arange linspace eye identity tri broadcast_to broadcast_in_dim broadcasted_iota iota tile "
-    "repeat reshape resize pad split".split()
-)
+# Functions that make an array, or change its shape: the parameters that decide the shape, by position and by keyword.
+_SIZE: frozenset[int | str] = frozenset((0, "shape"))
+_SHAPING: dict[str, frozenset[int | str]] = {
+    "jax.lax.pad": frozenset((2, "padding_config")),
+    **{f"jax.lax.{name}": _SIZE for name in ("full", "empty")},
+    **{f"jax.numpy.{name}": _SIZE for name in ("zeros", "ones", "full", "empty")},
+    **{f"jax.numpy.{name}": frozenset((0, 1, "N", "n", "M")) for name in ("eye", "identity", "tri")},
+    "jax.numpy.arange": frozenset((0, 1, 2, "start", "stop", "step")),
+    "jax.numpy.linspace": frozenset((2, "num")),
+    "jax.numpy.broadcast_to": frozenset((1, "shape")),
+    "jax.lax.broadcast_in_dim": frozenset((1, "shape", 2, "broadcast_dimensions")),
+    "jax.lax.broadcasted_iota": frozenset((1, "shape", 2, "dimension")),
+    "jax.lax.iota": frozenset((1, "size")),
+    "jax.numpy.tile": frozenset((1, "reps")),
+    "jax.numpy.repeat": frozenset((1, "repeats", "total_repeat_length")),
+    "jax.numpy.reshape": frozenset((1, "shape", "newshape")),
+    "jax.lax.reshape": frozenset((1, "new_sizes")),
+    "jax.numpy.resize": frozenset((1, "new_shape")),
+    "jax.numpy.pad": frozenset((1, "pad_width")),
+    "jax.numpy.split": frozenset((1, "indices_or_sections")),
+    "jax.random.split": frozenset((1, "num")),
+}
 _ARITHMETIC = frozenset("+ - * / // **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
@@ -41,10 +58,7 @@ class TracedConstant(Struct, frozen=True):
     name: str
     reason: Reason
     way: tuple[Site, ...]
-
-    @property
-    def shapes(self) -> bool:
-        return self.name.rpartition(".")[2] in _SHAPING
+    shapes: bool
 
 
 def traced_constants(
@@ -60,13 +74,13 @@ def traced_constants(
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         kinds = (*_KINDS, "data") if preview else _KINDS
-        for at, name, reason in _in_function(evaluator, reach, facets, frame, kinds, over_all=ref in over_all):
+        for at, name, reason, shapes in _in_function(evaluator, reach, facets, frame, kinds, over_all=ref in over_all):
             if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
                 way = way_from_tracing(reach, ref)
                 source = reason.source.site
                 # One value may be passed on to many functions: the place to fix is where it comes in.
                 if way is not None and (source not in told or source.ref == ref):
-                    told[source] = TracedConstant(at, name, reason, way)
+                    told[source] = TracedConstant(at, name, reason, way, shapes)
                 break
     yield from told.values()
 
@@ -78,26 +92,31 @@ def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
 
 def _in_function(
     evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...], *, over_all: bool
-) -> Iterator[tuple[Site, str, Reason]]:
-    """Each operation of a function that is given such a value, its name, and why the value differs.
+) -> Iterator[tuple[Site, str, Reason, bool]]:
+    """Each operation of a function that is given such a value, its name, why it differs, and if it decides the shape.
 
-    Arithmetic and the state of a library's object count only if the function is for all devices: in a map that the host
-    runs at once, they are numbers, static arguments or tables.
+    Arithmetic with what the host has computed, and the state of a library's object, count only if the function is for
+    all devices: in a map that the host runs at once, they are numbers, static arguments or tables.
     """
     function = evaluator.function(frame)
     certain_blocks = reach.certainty.blocks(frame)
     for block in sorted(evaluator.live_blocks(frame)):
         for number in function.blocks[block].operations:
             name, given = _given_to_jax(evaluator, frame, function.operations[number])
-            if not given and over_all:
+            worked_on = not given
+            if worked_on:
                 name, given = _worked_on(frame, function.operations[number])
             for value in given:
                 reason = facets.content.of(frame, value)
                 if reason is None or reason.kind not in kinds:
                     continue
+                arithmetic = isinstance(function.operations[number], s.Binary) and _inside(reach, reason)
+                if worked_on and not over_all and not arithmetic:
+                    continue
                 # A setting chooses the block; testing for the process inside it is a fault under that setting.
                 if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
-                    yield Site(frame.ref, number), name, reason
+                    shapes = _decides_shape(name, function.operations[number], value)
+                    yield Site(frame.ref, number), name, reason, shapes
 
 
 def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
@@ -107,6 +126,18 @@ def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) ->
         return "", []
     told = {given for _, given in says_who(evaluator, frame, operation)}  # reported as a different hazard
     return callee.name, [a.value for a in operation.arguments if a.value not in told]
+
+
+def _decides_shape(name: str, operation: s.Operation, value: int) -> bool:
+    """Whether the shape of a JAX operation's result depends on a value that it is given."""
+    deciding = _SHAPING.get(name)
+    if deciding is None or not isinstance(operation, s.Call):
+        return False
+    starred = any(argument.star for argument in operation.arguments)
+    return any(
+        argument.value == value and (starred or (argument.keyword or place) in deciding)
+        for place, argument in enumerate(operation.arguments)
+    )
 
 
 def _worked_on(frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:

@@ -22,7 +22,10 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Site,
     certain,
+    constant,
 )
+from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
@@ -47,6 +50,7 @@ class Quantities:
     def __init__(self, evaluator: Evaluator, table: Units) -> None:
         self.ev = evaluator
         self.table = table
+        self.conditions = Conditions(evaluator)
 
     def of(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
         """The quantity of a value; None if it has no unit."""
@@ -57,6 +61,8 @@ class Quantities:
             found = self._made(made)
             if found is not None:
                 return found
+        if self.conditions.is_index(frame, number):
+            return Quantity("place", "process", Site(frame.ref, number), self._index_text(frame, number))
         number = resolved(self.ev, frame, number)
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Next):
@@ -70,6 +76,18 @@ class Quantities:
         if isinstance(operation, s.Call):
             return self._of_call(frame, operation, depth)
         return None
+
+    def _index_text(self, frame: Frame, number: int) -> str:
+        """How the program writes the process index: the variable that it reads, or the name that it gives it."""
+        operations = frame.code.operations
+        written = operations[number]
+        if isinstance(written, (s.Load, s.Attribute)):
+            return written.name
+        if isinstance(written, s.Call) and variable_read(self.ev, frame, written) is None and written.arguments:
+            written = operations[written.arguments[0].value]  # a conversion
+        read = variable_read(self.ev, frame, written)
+        variable = constant(self.ev.value(frame, read)) if read is not None else None
+        return str(variable.value) if variable is not None else "the process index"
 
     def _kept(self, frame: Frame, field: s.Attribute, depth: int) -> Quantity | None:
         """The quantity in an object's field, if its class stores it in only one place."""

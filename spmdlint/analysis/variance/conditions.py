@@ -87,6 +87,10 @@ class Conditions:
         key = self._value(frame, one, _DEPTH)
         return one == other or (key is not None and key == self._value(frame, other, _DEPTH))
 
+    def is_index(self, frame: Frame, number: int) -> bool:
+        """Whether a value is certainly the process index, from JAX or from a launcher, by any name."""
+        return self._value(frame, number, _DEPTH) == _NUMBER
+
     def _value(self, frame: Frame, number: int, depth: int) -> Key | None:
         """The value number of an operation, as in value numbering: equal keys mean equal values."""
         operation = self.ev.function(frame).operations[number]

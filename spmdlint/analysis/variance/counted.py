@@ -1,61 +1,118 @@
-"""Lists whose length a branch has just tested: ``if len(rows) == size: yield stack(rows)``."""
+"""Sequences and arrays whose size the program has tested: ``if len(rows) == size: yield stack(rows)``.
+
+Whatever tests it: the branch around a use, one whose other arm raises or leaves, an ``assert``, or a function that
+raises unless two values are equal.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
-# ``>=`` is tested after each element that is added.
-_REACHED = {"==": "true", ">=": "true", "!=": "false", "<": "false"}
+_EQUAL = {"==": True, "!=": False}
+# ``>=`` is tested after each element that is added, or of a part that is cut to the size.
+_REACHED = {"==": True, ">=": True, "!=": False, "<": False}
 _TURNED = {">=": "<=", "<": ">", "==": "==", "!=": "!="}
+_COUNTING = frozenset(("builtins.len", "numpy.shape", "numpy.size", "jax.numpy.shape", "jax.numpy.size"))
+_FIELDS = frozenset(("shape", "size"))
 
 
 def size_asked_for(ev: Evaluator, frame: Frame, number: int, load: s.Load) -> int | None:
-    """The size that a named list has been tested to have on every path to a use of it; None if nothing tests it."""
+    """The size that what a name holds has been tested to have on every path to a use of it; None if nothing tests it.
+
+    That is its number of rows, its whole shape, or the number of all its elements.
+    """
     function, flow = frame.code.function, frame.code.flow
-    block = function.block_of[number]
-    for asking in flow.dominators_of(block):
-        test = function.blocks[asking].test
-        found = _compared(ev, frame, test, load.name) if test is not None else None
-        if found is None:
+    filled = filling_of(ev, frame, number)
+    block, here = function.block_of[number], flow.reaching(number, load.name)
+    for asking, first, counted, size in _known_at(ev, frame, number):
+        use = _counted(ev, frame, counted, load.name)
+        if use is None:
             continue
-        asked, size, arm = found
-        arms = [edge.target for edge in function.blocks[asking].edges if edge.kind == arm]
-        within = flow.guarded(asking, arms[0]) if arms else frozenset()
-        is_store = isinstance(function.operations[asked], s.Store)
-        same = flow.reaching(number, load.name) == (
-            frozenset((asked,)) if is_store else flow.reaching(asked, load.name)
+        is_store = isinstance(function.operations[use], s.Store)
+        asked = frozenset((use,)) if is_store else flow.reaching(use, load.name)
+        since = flow.reachable(first, without=asking) if filled else frozenset[int]()
+        changed = any(
+            function.block_of[n] in since and block in flow.reachable(function.block_of[n], without=asking)
+            for n in filled
         )
-        if block in within and same and not any(function.block_of[n] in within for n in filling_of(ev, frame, number)):
+        if asked == here and not changed:
             return size
     return None
 
 
-def _compared(ev: Evaluator, frame: Frame, test: int, name: str) -> tuple[int, int, str] | None:
-    """For ``len(name)`` compared with a size: the use of the name, the size, and the arm for equal sizes."""
+def _known_at(ev: Evaluator, frame: Frame, number: int) -> Iterator[tuple[int, int, int, int]]:
+    """The pairs of values known to be equal at an operation: the block that asks, the next one, and both values."""
+    function, flow = frame.code.function, frame.code.flow
+    block = function.block_of[number]
+    for asking in flow.dominators_of(block):
+        test = function.blocks[asking].test
+        for edge in function.blocks[asking].edges if test is not None else ():
+            if edge.kind in ("true", "false") and flow.leads(asking, edge.target, block):
+                # Where too few elements end the program, any larger number goes on.
+                operators = _REACHED if block in flow.guarded(asking, edge.target) else _EQUAL
+                for one, other in _equal_if(frame, test or 0, operators, answer=edge.kind == "true"):
+                    yield asking, edge.target, one, other
+                    yield asking, edge.target, other, one
+    names = frozenset(name for name, known in ev.knowledge.functions.items() if known.equates)
+    for place, call in frame.code.calls_named(frozenset(name.rpartition(".")[2] for name in names)).items():
+        at = function.block_of[place]
+        if not (flow.dominates(at, block) if at != block else place < number):
+            continue
+        for name in {v.name for v in ev.value(frame, call.function) if isinstance(v, External)} & names:
+            known = ev.knowledge.functions[name]
+            given = [passed(call, each, known.positional) for each in known.equates]
+            pair = [each for each in given if each is not None]
+            if len(pair) == 2:
+                yield at, at, pair[0], pair[1]
+                yield at, at, pair[1], pair[0]
+
+
+def _equal_if(frame: Frame, test: int, operators: dict[str, bool], *, answer: bool) -> Iterator[tuple[int, int]]:
+    """The pairs of values that are equal if a condition holds, or if it does not."""
+    operation = frame.code.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        yield from _equal_if(frame, operation.operand, operators, answer=not answer)
+    elif isinstance(operation, s.BoolOp) and answer == (operation.operator == "and"):
+        for operand in operation.operands:
+            yield from _equal_if(frame, operand, operators, answer=answer)
+    elif isinstance(operation, s.Compare) and len(operation.operands) == 2:
+        left, right = operation.operands
+        operator = operation.operators[0]
+        if operators.get(operator) == answer:
+            yield left, right
+        if any(_TURNED[o] == operator and holds == answer for o, holds in operators.items()):
+            yield right, left
+
+
+def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
+    """For the number of rows, the shape or the size of what a name holds: the use of the name, or its store."""
     operations = frame.code.operations
-    compare = operations[test]
-    if not isinstance(compare, s.Compare) or len(compare.operands) != 2:
+    number = resolved(ev, frame, number)
+    operation = operations[number]
+    if isinstance(operation, s.Item) and operation.index == 0:
+        operation = operations[resolved(ev, frame, operation.value)]  # ``rows, width = x.shape``
+    elif isinstance(operation, s.Subscript):
+        index = operations[operation.index]
+        operation = operations[operation.base] if isinstance(index, s.Const) and index.value == 0 else operation
+    if isinstance(operation, s.Attribute) and operation.name in _FIELDS:
+        counted = operation.base
+    elif isinstance(operation, s.Call) and len(operation.arguments) == 1 and _is_count(ev, frame, operation):
+        counted = operation.arguments[0].value
+    else:
         return None
-    left, right = compare.operands
-    operator = compare.operators[0]
-    for length, size, arm in (
-        (left, right, _REACHED.get(operator)),
-        (right, left, next((a for o, a in _REACHED.items() if _TURNED[o] == operator), None)),
-    ):
-        call = operations[length]
-        if arm is None or not isinstance(call, s.Call) or len(call.arguments) != 1:
-            continue
-        counted = call.arguments[0].value
-        of = operations[counted]
-        names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
-        if "builtins.len" not in names:
-            continue
-        if isinstance(of, s.Load) and of.name == name:
-            return counted, size, arm
-        for store in frame.code.function.stores.get(name, ()):  # ``len(rows := take())``
-            if getattr(operations[store], "value", None) == counted:
-                return store, size, arm
-    return None
+    of = operations[counted]
+    if isinstance(of, s.Load) and of.name == name:
+        return counted
+    stores = frame.code.function.stores.get(name, ())  # ``len(rows := take())``
+    return next((store for store in stores if getattr(operations[store], "value", None) == counted), None)
+
+
+def _is_count(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    return any(isinstance(v, External) and v.name in _COUNTING for v in ev.value(frame, call.function))
