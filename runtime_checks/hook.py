@@ -97,7 +97,7 @@ class Hook:
         if self.session is None:
             self._tell_switched_off()
         elif self.session.checks.active:
-            self.guard.run(self.session.leaving.leave)
+            self.guard.run(self.session.leaving.leave, user_site(sys._getframe(1)))
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
