@@ -19,6 +19,7 @@ from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, 
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.ending.stuck import end_if_stuck
+from spmdlint.runtime_checks.ending.uninterrupted import uninterrupted
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
@@ -69,6 +70,7 @@ class Hook:
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
         self._stopped = False
+        self._own_hook = uninterrupted(self._excepthook)
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
@@ -85,7 +87,7 @@ class Hook:
         self._follow_lifetime()
         self._new_demand()
         if self._previous_hook is None:
-            self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
+            self._previous_hook, sys.excepthook = sys.excepthook, self._own_hook
         if connected_client() is not None:
             self._activate()
 
@@ -97,11 +99,11 @@ class Hook:
         if self.session is None:
             self._tell_switched_off()
         elif self.session.checks.active:
-            self.guard.run(self.session.leaving.leave)
+            self.guard.run(self.session.leaving.leave, user_site(sys._getframe(1)))
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
-        if self._previous_hook is not None and sys.excepthook == self._excepthook:
+        if self._previous_hook is not None and sys.excepthook is self._own_hook:
             sys.excepthook = self._previous_hook
 
     def _tell_switched_off(self) -> None:
@@ -355,11 +357,11 @@ class Hook:
 
         The interrupt would be raised as soon as ours is called, as on any function in Python, and hide what it shows.
         """
-        ours, own = sys.excepthook == self._excepthook, sys.__excepthook__
+        ours, own = sys.excepthook is self._own_hook, sys.__excepthook__
         if blocked and ours and self._previous_hook is own:
             sys.excepthook = own
         elif not blocked and self._previous_hook is own and sys.excepthook is own and not self._stopped:
-            sys.excepthook = self._excepthook
+            sys.excepthook = self._own_hook
 
     def _answer_with(self, words: str) -> None:
         """There is nothing more to report on demand."""

@@ -68,16 +68,18 @@ def choose(
 ) -> Options:
     """Combine the options of the caller and of the environment; the caller wins.
 
-    Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
+    Raises ``ValueError`` with the accepted words for a mode or policy that does not exist; of the environment's mode
+    also where the caller names one, as whoever set it believes that it counts.
     """
     given = os.environ if environment is None else environment
     folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
-    chosen_mode = mode or given.get(MODE_VARIABLE) or "lockstep"
+    chosen_mode = mode or _mode_of(given) or "lockstep"
     usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
     policy = on_divergence or given.get(POLICY_VARIABLE) or usual
+    if _mode_of(given) not in ("", *get_args(Mode)):
+        raise ValueError(f"{MODE_VARIABLE} is {given[MODE_VARIABLE]!r}: use one of {', '.join(get_args(Mode))}.")
     if chosen_mode not in get_args(Mode):
-        name = "The mode" if mode else MODE_VARIABLE
-        raise ValueError(f"{name} is {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
+        raise ValueError(f"The mode is {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
@@ -104,7 +106,7 @@ def choose(
 
 def switched_off() -> bool:
     """Whether the environment says that there are no checks, whatever the program asks for."""
-    return os.environ.get(MODE_VARIABLE) == "off"
+    return _mode_of(os.environ) == "off"
 
 
 def overruled(decided: Options, mode: str | None, on_divergence: str | None, join_within: float | None) -> list[str]:
@@ -125,6 +127,11 @@ def launched_process() -> int | None:
     """The number that a launcher gave this process, known before it joins its job."""
     text = os.environ.get(PROCESS_VARIABLE, "")
     return int(text) if text.isdigit() else None
+
+
+def _mode_of(given: Mapping[str, str]) -> str:
+    """The mode that the environment names, in any case: OFF is a usual way to write it there."""
+    return given.get(MODE_VARIABLE, "").lower()
 
 
 def _status(given: Mapping[str, str]) -> int:

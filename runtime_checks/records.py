@@ -345,9 +345,10 @@ class Word(TypedDict, total=False):
 
 
 class Aside(TypedDict, total=False):
-    """Why the checks are over."""
+    """Why the checks are over; ``by_program`` if the program ended them on some processes, by ``disable()``."""
 
     reason: str
+    by_program: bool
 
 
 class Ask(TypedDict, total=False):

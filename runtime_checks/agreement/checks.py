@@ -9,7 +9,7 @@ from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_d
 from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import UnknownRecordError
+from spmdlint.runtime_checks.records import Aside, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread
 from spmdlint.runtime_checks.transport.job import Job
@@ -73,11 +73,9 @@ class Checks:
         """
         if not self.active:
             return
-        self.active = False
-        self.why_inactive = plain(reason, LONGEST_REASON)
-        write_error(f"spmdlint: {self.why_inactive}\n")
+        self._stop(reason)
         if tell:
-            self._tell_others()
+            self._tell_others({"reason": f"process {self._job.me} continues without checks: {self.why_inactive}"})
         if self._job.options.rehearsal:
             # Last: the exception may end this process, which is a divergence for who has not been told.
             self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
@@ -85,17 +83,36 @@ class Checks:
         if not is_own_thread():
             self.raise_if_broken()
 
-    def _tell_others(self) -> None:
-        """Tell the others; where one way does not work, another may."""
+    def step_aside(self, reason: str, *, tell: bool = True) -> None:
+        """Stop comparing because the program has ended the checks on some processes: no rehearsal fails by that."""
+        if not self.active:
+            return
+        self._stop(reason)
+        if tell:
+            self._tell_others({"reason": self.why_inactive, "by_program": True})
+
+    def follow_aside(self, told: Aside) -> None:
+        """Stop comparing because another process has, and has told all."""
+        if told.get("by_program"):
+            self.step_aside(str(told.get("reason")), tell=False)
+        else:
+            self.stand_down(f"the checks are off from now on: {told.get('reason')}", tell=False)
+
+    def _stop(self, reason: str) -> None:
+        self.active = False
+        self.why_inactive = plain(reason, LONGEST_REASON)
+        write_error(f"spmdlint: {self.why_inactive}\n")
+
+    def _tell_others(self, told: Aside) -> None:
+        """Tell the others; where one way does not work, another may. Who sees the state finds the reason."""
         job, joining = self._job, self.joining
-        reason = f"process {job.me} continues without checks: {self.why_inactive}"
         ways: list[Callable[[], object]] = [
+            lambda: job.exchange.put_aside(told),
             lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
-            lambda: job.exchange.put_aside(reason),
             *self.tell_aside,
         ]
         if joining is not None:
-            ways.insert(0, lambda: close_door(job.store, reason))
+            ways.insert(0, lambda: close_door(job.store, told["reason"]))
         folder = job.folder
         if folder is not None:
             ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
@@ -100,13 +101,24 @@ class Waiting:
         gone = self._others.ended_among(absent)
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         if aside:
+            told = self._job.exchange.aside()
+            if told is not None and told.get("by_program"):
+                self._checks.step_aside(str(told.get("reason")))
+                raise StoodDownError
             self._checks.stand_down(
                 f"{name_processes(aside)} continues without checks, and so does process {self._job.me}."
             )
             raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
+        made = {p: state["counts"].get(self._group.key, 0) for p, state in short.items()}
+        made[self._job.me] = self._entry.index
+        left = stopped_short(made, short)
+        short = {process: state for process, state in short.items() if process not in left}
         if any(state["state"] != "interrupted" for state in short.values()):
             self._verdicts.settle(self._missing(short))
+        if left:
+            self._checks.step_aside(aside_words(left, made, self._entry.placed()))
+            raise StoodDownError
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError

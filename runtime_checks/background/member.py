@@ -259,11 +259,13 @@ class Background:
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
         exchange = self._job.exchange
-        if self.state != "running" and exchange.over():
-            self.over = True
+        if exchange.over():
+            self.over = self.state != "running"
+            if not self.over:
+                self.leader.look_for_disabled()
         aside = exchange.aside() if self._checks.active else None
         if aside is not None:
-            self._checks.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
+            self._checks.follow_aside(aside)
 
     # Methods for the end.
 

@@ -33,6 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 SHOWN = 80
 _PLAIN = (bool, int, float, complex, str, bytes)
+_EMPTY = (type(None), list, tuple, dict)  # shown as they are: "0 leaves" would look like a number
 FEW = 16  # values of an array that are shown
 LARGE = 1 << 20  # bytes
 BLOCK = 512  # words
@@ -135,6 +136,8 @@ def as_value(value: Any) -> Value:
     words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
         return Value(words[0], held=[found[0][1]])
+    if type(value) in _EMPTY and not value:
+        return Value(repr(value))
     digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
     return Value(
         f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}",

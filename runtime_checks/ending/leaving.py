@@ -1,7 +1,8 @@
 """The end of the checks in a program that goes on: ``disable()``.
 
 What background mode has not compared yet is compared, as at the end of a program, but the wait for the others has a
-bound: they may still be computing, and this process may have work to do.
+bound: they may still be computing, and this process may have work to do. If they never come here, the checks end in
+all processes.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import time
 
 from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.ending.end import End
 from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.sentences import SWITCHED_OFF
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 WITHIN = 10.0  # seconds for the others to come to the same place
@@ -20,11 +23,11 @@ TICK = 0.05
 class Leaving(End):
     """How this process leaves the checks, and goes on."""
 
-    def leave(self) -> None:
+    def leave(self, site: Site | None = None) -> None:
         """Publish that no more calls come, and compare what is not compared yet; acts on a divergence."""
         limit = time.monotonic() + WITHIN
         try:
-            state = self._publish()
+            state = self._publish(site)
             if self._background is not None and self._has_joined(limit):
                 self._compare(self._background, state, limit)
         except StoreLostError:
@@ -32,10 +35,10 @@ class Leaving(End):
         if not self._ending.acknowledged.is_set():  # what was raised before, the program has caught
             self._ending.act()
 
-    def _publish(self) -> State:
+    def _publish(self, site: Site | None) -> State:
         if self._background is not None:
             self._background.journal.drain()
-        state: State = {**self._own.end_state("finished", None, None), "switched_off": True}
+        state: State = {**self._own.end_state("finished", site, SWITCHED_OFF), "switched_off": True}
         self._tell("finished", state)
         return state
 

@@ -158,10 +158,9 @@ def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
         )
     many = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     made = f"{many} parallel call{'' if many == '1' else 's'}"
-    return "clean", (
-        f"{name_processes(off)} switched the checks off by disable() after {made}, which agreed; what came after was "
-        f"not compared.{_unseen(states)}"
-    )
+    at = place(states[off[0]] or State()) if len(off) < len(states) else ""
+    switched = f"{name_processes(off)} switched the checks off by disable(){f' at {at}' if at else ''} after {made}"
+    return "clean", f"{switched}, which agreed; what came after was not compared.{_unseen(states)}"
 
 
 def _racing(states: States) -> list[str]:

@@ -219,9 +219,9 @@ class Exchange:
             self.store.delete(f"word/{self._me}")
         return word
 
-    def put_aside(self, reason: str) -> None:
+    def put_aside(self, told: Aside) -> None:
         """Publish that the checks of this job are over, without a verdict."""
-        self.store.put("aside/job", Aside(reason=reason))
+        self.store.put("aside/job", told)
 
     def aside(self) -> Aside | None:
         """The message that the checks are over, if there is one."""

@@ -69,3 +69,16 @@ runtime_checks.assert_equal({"names": np.array(["a", "b" if me else "c"])}, "nam
     run = rehearse(tmp_path, source)
     assert run.verdict == ("diverged", "value"), run.output
     assert "at ['names']: process 0: <U1[2] ['a', 'c']; process 1: <U1[2] ['a', 'b']" in run.report["message"]
+
+
+def test_a_value_without_leaves_is_shown_as_it_is(tmp_path: Path) -> None:
+    source = """
+from spmdlint import runtime_checks
+for empty in (None, [], (), {}):
+    runtime_checks.assert_equal(empty, "same")
+runtime_checks.assert_equal(None if me else 0, "none")
+"""
+    run = rehearse(tmp_path, source)
+    assert run.verdict == ("diverged", "value"), run.output
+    assert run.report["index"] == 5
+    assert "differs in none: process 0: 0; process 1: None" in run.report["message"]

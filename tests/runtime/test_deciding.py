@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.options import choose
 from tests.runtime.jobs import alone, rehearse
 
 PROGRAM = """
@@ -95,6 +97,20 @@ def test_off_in_the_environment_overrules_the_program(runner: tuple[str, ...], t
         assert told(output) == [
             "spmdlint: the runtime checks are off, because SPMDLINT_RUNTIME_CHECKS is off: enable() has no effect."
         ]
+
+
+def test_it_is_off_in_any_case_and_never_what_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sets it believes that it counts."""
+    monkeypatch.setenv("SPMDLINT_RUNTIME_CHECKS", "OFF")
+    runtime_checks.enable("lockstep")
+    assert runtime_checks.status().reason == "SPMDLINT_RUNTIME_CHECKS is off"
+    assert choose(None, None, {"SPMDLINT_RUNTIME_CHECKS": "Background"}).mode == "background"
+    assert choose("lockstep", None, {"SPMDLINT_RUNTIME_CHECKS": "BACKGROUND"}).mode == "lockstep"
+    for value in ("0", "none", "Bogus"):
+        monkeypatch.setenv("SPMDLINT_RUNTIME_CHECKS", value)
+        for mode in ("lockstep", "background", "off", None):
+            with pytest.raises(ValueError, match=f"^SPMDLINT_RUNTIME_CHECKS is '{value}': use one of lockstep, "):
+                runtime_checks.enable(mode)  # type: ignore[arg-type]
 
 
 def test_off_is_not_told_to_who_asks_for_nothing_else(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.jobs import alone, rehearse
+from tests.runtime.jobs import PRELUDE, alone, rehearse
 
 DIVERGES = """
 from spmdlint import runtime_checks
@@ -117,3 +117,69 @@ def test_enabled_again_it_sees_what_ran_before(mode: str, tmp_path: Path) -> Non
     )
     assert run.status == 0, run.output
     assert run.output.count("calls 6\n") == 4, run.output
+
+
+ONE_ONLY = """
+from spmdlint import runtime_checks
+JOIN
+me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(1, np.float32))
+total = jax.jit(lambda v: jnp.sum(v))
+total(x).block_until_ready()
+if me == WHO: runtime_checks.disable()  # here
+LATER
+for _ in range(4):
+    total(x).block_until_ready()  # next
+print("went on:", runtime_checks.status().reason, flush=True)
+"""
+IN_A_JOB = """
+jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable("MODE")
+"""
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_on_one_process_only_it_ends_the_checks_in_all(mode: str, who: int, tmp_path: Path) -> None:
+    """All make the same calls, so nothing has diverged."""
+    source = ONE_ONLY.replace("JOIN", IN_A_JOB.replace("MODE", mode)).replace("WHO", str(who)).replace("LATER", "")
+    ended = alone(tmp_path, source)
+    lines = (tmp_path / "alone.py").read_text().splitlines()
+    here, after = (next(n for n, line in enumerate(lines, 1) if line.endswith(word)) for word in ("# here", "# next"))
+    assert [status for status, _ in ended] == [0, 0], ended
+    told = f"off in all processes from now on: process {who} called disable() at alone.py:{here} after 1 parallel call"
+    for number, (_, output) in enumerate(ended):
+        assert "diverged" not in output
+        if number != who:
+            assert output.count("spmdlint: ") == 1, output
+            assert told in output
+            assert f"process {number} is in call 2, <lambda> at alone.py:{after}" in output
+            assert f"went on: the runtime checks are {told}" in output
+        else:
+            assert output.count("spmdlint: ") <= 1, output
+            assert "went on: disable() was called" in output
+
+
+def test_who_comes_long_after_one_has_left_steps_aside_too(tmp_path: Path) -> None:
+    """Process 0 compares in background mode, and waits for 10 s only."""
+    source = ONE_ONLY.replace("JOIN", IN_A_JOB.replace("MODE", "background")).replace("WHO", "0")
+    source += """
+limit = time.monotonic() + 60
+while runtime_checks.status().watching and time.monotonic() < limit:
+    time.sleep(0.1)
+"""
+    ended = alone(tmp_path, source.replace("LATER", "if me == 1: time.sleep(13)"))
+    assert [status for status, _ in ended] == [0, 0], ended
+    assert all("diverged" not in output for _, output in ended), ended
+    assert ended[1][1].count("off in all processes from now on: process 0 called disable() at alone.py:") == 1, ended
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_on_one_process_of_a_rehearsal_it_fails_nothing(mode: str, tmp_path: Path) -> None:
+    program = tmp_path / "one.py"
+    start = ONE_ONLY.replace("JOIN", "jax.distributed.initialize()").replace("WHO", "1").replace("LATER", "")
+    program.write_text(PRELUDE.partition("jax.distributed")[0] + start)
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert f"process 1 switched the checks off by disable() at one.py:{run.marked('here')} after 1" in run.output
+    assert "off in all processes from now on: process 1 called disable()" in run.output
