@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +16,10 @@ from typing import Any
 import pytest
 
 from spmdlint.cli import main
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Run in the background of a shell, interrupts are ignored, also in the processes of the tests that send them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HAZARD = """\
 import jax

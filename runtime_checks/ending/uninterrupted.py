@@ -7,6 +7,7 @@ the hook. A generator that is suspended within ``try`` is called there, and so c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from functools import partial
 from types import TracebackType
@@ -37,3 +38,6 @@ def _calls(hook: Hook) -> Generator[int, Any, None]:
             hook(type(error), error, sent[2] if len(sent) == 3 else error.__traceback__)
         except KeyboardInterrupt:
             continue
+        except Exception as failure:  # of a hook that was there before: this one must be there for the next exception
+            for each in (failure, error):
+                sys.__excepthook__(type(each), each, each.__traceback__)
