@@ -91,7 +91,7 @@ class SpecStructure(Rule):
             one, many = _ENTRIES[found.parameter]
             given = f"{found.given} {one if found.given == 1 else many}"
             used = program.written.argument(found.site, found.parameter) or found.site
-            place = program.place(wrapped.place if wrapped is not None else used)
+            place = program.place((wrapped.given if wrapped is not None else None) or used)
             yield self.finding(
                 message=f"{found.parameter} has {given}, but {fact}.",
                 place=place,
