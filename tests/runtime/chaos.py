@@ -54,6 +54,8 @@ CHANGES = {
     "program": {"op": "summed", "bias": 1.0},
     "name": {"name": "another"},
 }
+ENDING = ("raise", "kill")
+"""The faults that end a process."""
 BATCH = 25
 LIMIT = 240
 
@@ -104,7 +106,7 @@ def generate(seed: int) -> Schedule:
         mine.insert(place, dict(mine[place]))
     elif fault in CHANGES:
         mine[place].update(CHANGES[fault])
-    elif fault in ("raise", "kill"):
+    elif fault in ENDING:
         mine = [*mine[:place], {"op": fault, "group": [victim]}]
     steps = [
         [step for step in (mine if process == victim else common) if process in step["group"]] for process in everyone
@@ -143,7 +145,7 @@ def entries(steps: list[Step], group: tuple[int, ...]) -> list[tuple[Any, ...]]:
     """What a process's ledger for a group holds after these steps: function, then what decides and explains."""
     made: list[tuple[Any, ...]] = []
     for step in steps:
-        if tuple(step["group"]) != group or step["op"] in ("raise", "kill"):
+        if tuple(step["group"]) != group or step["op"] in ENDING:
             continue
         if step["op"] == "barrier":
             made += [("barrier", "name", step["name"]), ("gather", "", "")]
@@ -159,7 +161,7 @@ def entries(steps: list[Step], group: tuple[int, ...]) -> list[tuple[Any, ...]]:
 
 def _expect(fault: str, victim: int, steps: list[list[Step]], mine: list[Step], common: list[Step]) -> Expected:
     groups = {tuple(step["group"]) for step in common if victim in step["group"]}
-    if fault in ("raise", "kill"):
+    if fault in ENDING:
         return Expected("missing", [(g, len(entries(steps[victim], g)) + 1) for g in groups])
     for group in sorted(groups):
         theirs, own = entries(common, group), entries(mine, group)
@@ -218,19 +220,16 @@ def judge(schedule: Schedule, results: list[dict[str, Any]]) -> str:
 
 
 def run_batch(schedules: list[Schedule], python: str = sys.executable) -> dict[int, str]:
-    """Run schedules of one number of processes in one job; those that kill run alone, as a rehearsal."""
+    """Run schedules of one number of processes in one job; those in which a call is missing run alone."""
+    if _needs_an_end(schedules[0]):
+        return {schedules[0].seed: run_alone(schedules[0], "lockstep", python=python)}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plan = [{"seed": one.seed, "steps": one.steps} for one in schedules]
         (folder / "plan.json").write_text(json.dumps(plan))
-        killing = schedules[0].fault == "kill"
         words = [python, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(schedules[0].processes)]
-        words += ["--mode", "lockstep" if killing else "off", "--report", str(folder / "report.json"), "--"]
-        words += [str(JOB), str(folder / "plan.json"), scratch]
+        words += ["--mode", "off", "--", str(JOB), str(folder / "plan.json"), scratch]
         output = _bounded(words)
-        if killing:
-            told = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else {}
-            return {schedules[0].seed: judge(schedules[0], [told])}
         results: dict[int, list[dict[str, Any]]] = {one.seed: [] for one in schedules}
         for path in folder.glob("*.jsonl"):
             for line in path.read_text().splitlines():
@@ -244,27 +243,36 @@ def run_batch(schedules: list[Schedule], python: str = sys.executable) -> dict[i
         }
 
 
+def _needs_an_end(schedule: Schedule) -> bool:
+    """Whether only the end of a process proves the fault: one that goes on may still make the call that is missing."""
+    return schedule.expected.kind == "missing"
+
+
 TROUBLES = (None, "slow", None, "refusing", None, "stopped", None, "clock")
 
 
-def run_behind(schedule: Schedule, python: str = sys.executable) -> str:
-    """Run one schedule in background mode."""
+def run_alone(schedule: Schedule, mode: str, trouble: str | None = None, python: str = sys.executable) -> str:
+    """Run one schedule as a job of its own."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "plan.json").write_text(json.dumps([{"seed": schedule.seed, "steps": schedule.steps}]))
         report = folder / "report.json"
         words = [python, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(schedule.processes)]
-        words += ["--mode", "background", "--timeout", "60", "--report", str(report), "--"]
+        words += ["--mode", mode, "--timeout", "60", "--report", str(report), "--"]
         job = folder / JOB.name  # a copy, so that the linter that the launcher runs has a small project
         job.write_text(JOB.read_text())
-        words += [str(job), str(folder / "plan.json"), "--background"]
-        trouble = TROUBLES[schedule.seed % len(TROUBLES)]
+        words += [str(job), str(folder / "plan.json"), "--alone"]
         output = _bounded(words + ([trouble] if trouble else []))
         told = json.loads(report.read_text()) if report.exists() else {"verdict": "no report"}
         if schedule.expected.kind is None and told["verdict"] not in ("clean", "diverged"):
             return f"harmed ({trouble}): {told.get('message')} {output[-600:]}"
         word = judge(schedule, [told])
         return word if word == "right" or trouble is None else f"{word} ({trouble})"
+
+
+def run_behind(schedule: Schedule) -> dict[int, str]:
+    """Run one schedule in background mode, with the trouble that is due."""
+    return {schedule.seed: run_alone(schedule, "background", TROUBLES[schedule.seed % len(TROUBLES)])}
 
 
 def _bounded(words: list[str]) -> str:
@@ -277,10 +285,10 @@ def _bounded(words: list[str]) -> str:
 
 
 def batches(schedules: list[Schedule]) -> list[list[Schedule]]:
-    """Schedules that can share a job: of one number of processes, without a kill."""
-    found: list[list[Schedule]] = [[one] for one in schedules if one.fault == "kill"]
+    """Schedules that can share a job: of one number of processes, if no process has to end."""
+    found: list[list[Schedule]] = [[one] for one in schedules if _needs_an_end(one)]
     for processes in (2, 3, 4):
-        alike = [one for one in schedules if one.processes == processes and one.fault != "kill"]
+        alike = [one for one in schedules if one.processes == processes and not _needs_an_end(one)]
         found += [alike[start : start + BATCH] for start in range(0, len(alike), BATCH)]
     return found
 
@@ -313,7 +321,7 @@ def main() -> int:
         outcomes = {int(seed): word for seed, word in json.loads(given.state.read_text()).items()}
     left = [one for one in schedules if one.seed not in outcomes]
     for batch in batches(left) if given.mode == "lockstep" else [[one] for one in left]:
-        outcomes.update(run_batch(batch) if given.mode == "lockstep" else {batch[0].seed: run_behind(batch[0])})
+        outcomes.update(run_batch(batch) if given.mode == "lockstep" else run_behind(batch[0]))
         if given.state is not None:
             given.state.write_text(json.dumps(outcomes))
         print(summary(schedules, outcomes).splitlines()[0], flush=True)

@@ -1,7 +1,7 @@
 """One process of a chaos campaign: runs schedules one after the other and writes down what the checks said.
 
 chaos_job.py SCHEDULES.json RESULTS_FOLDER          many schedules in lockstep, each with checks of its own
-chaos_job.py SCHEDULE.json --background [TROUBLE]   one schedule, under the launcher's checks
+chaos_job.py SCHEDULE.json --alone [TROUBLE]        one schedule, under the launcher's checks
 
 TROUBLE is what befalls the checks themselves: a "slow" store, one that is "refusing" for a while, a process that is
 "stopped" and continued, a "clock" that jumps.
@@ -145,8 +145,6 @@ def main():
             except runtime_checks.DivergenceError as error:
                 report = error.report
                 result = {"seed": schedule["seed"], **report.as_data()}
-            except LostError:
-                result["verdict"] = "lost"
             except Exception as error:  # whatever it is, the campaign judges it
                 result = {"seed": schedule["seed"], "verdict": "error", "message": repr(error)[:400]}
             runtime_checks.disable()
@@ -155,7 +153,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == "--background":
+    if sys.argv[2] == "--alone":
         alone()
     else:
         main()
