@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, field
@@ -138,7 +138,7 @@ _PARAMETERS = (
 """Keys whose value is the name of a parameter."""
 
 
-class Knowledge(Struct, frozen=True):
+class Knowledge(Struct, frozen=True, dict=True):
     """All tables together: functions by canonical name, aliases, and methods by their bare name."""
 
     functions: Mapping[str, Known]
@@ -154,6 +154,11 @@ class Knowledge(Struct, frozen=True):
     """Names that other packages use for wrappers, and the names of the functions they wrap."""
     declared: frozenset[str] = frozenset()
     """The names of the user's own tables, which count for what the project itself defines as well."""
+
+    @cached_property
+    def equating(self) -> frozenset[str]:
+        """The last parts of the names of functions that raise unless two values are equal."""
+        return frozenset(name.rpartition(".")[2] for name, known in self.functions.items() if known.equates)
 
     def is_rank(self, variable: object) -> bool:
         """Whether an environment variable of this name tells a process its number."""

@@ -17,6 +17,7 @@ class Reading(Struct, frozen=True):
     harmless: frozenset[str]
     methods: frozenset[str]
     properties: frozenset[str]
+    sizes: frozenset[str]
     measures: frozenset[str]
     views: frozenset[str]
     devices: frozenset[str]
@@ -41,12 +42,14 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = read_file("reading.toml")["reading"]
-    sets = ["readers", "harmless", "methods", "properties", "measures", "views"]
+    sets = ["readers", "harmless", "methods", "properties", "sizes", "measures", "views"]
     sets += ["devices", "local", "over_all", "arrays_of", "states"]
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
+    named = {name: frozenset(table[name]) for name in sets}
+    named["measures"] |= named["sizes"]
     return Reading(
-        **{name: frozenset(table[name]) for name in sets},
+        **named,
         gatherers=table["gatherers"],
         makers=makers,
         from_mesh=from_mesh,

@@ -61,6 +61,7 @@ class Typing(Struct, frozen=True):
     rows: OfRows
     optimizers: Optimizers
     stacks: frozenset[str]
+    shaped_by: Mapping[str, frozenset[int | str]]
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None if it is not known."""
@@ -90,4 +91,5 @@ def typing_table() -> Typing:
     of_methods = Methods(module=methods["module"], fixed=methods["fixed"], **sets)
     optimizers = Optimizers(**{name: frozenset(given) for name, given in table["optimizers"].items()})
     stacks = frozenset(table["made_of"]["parts"])
-    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers, stacks)
+    shaped_by = {name: frozenset(given) for name, given in table["shaped_by"].items()}
+    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers, stacks, shaped_by)

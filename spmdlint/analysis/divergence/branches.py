@@ -27,7 +27,6 @@ from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
-from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Frame, Site, certain
@@ -275,8 +274,7 @@ class Divergences:
         """The innermost loop or branch that decides how often a call is made, and whether it is a loop."""
         function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
         place = function.block_of[call]
-        around = sorted((len(body), header) for header, body in flow.loops.items() if place in body)
-        for header in (header for _, header in around):
+        for header in flow.loops_around(place):
             test = function.blocks[header].test
             if test is not None:
                 asked = function.operations[test]
@@ -505,7 +503,7 @@ class Divergences:
         arms = _arms(self.ev.function(frame).blocks[branch])
         if arms is None:
             return False
-        header = self._innermost_loop(flow, branch)
+        header = next(iter(flow.loops_around(branch)), None)
         sides: list[tuple[ParallelCall, ...]] = []
         for answer in (True, False):
             closed = self.conditions.closed(frame, {**known, key[0]: answer}) | given
@@ -513,12 +511,6 @@ class Divergences:
             taken = [arm for arm in arms if (branch, arm) not in closed]
             sides.append((*before, *(c for arm in taken for c in self._calls(frame, arm, header, None, closed))))
         return same_calls(*sides)
-
-    @staticmethod
-    def _innermost_loop(flow: Flow, block: int) -> int | None:
-        """The header of the innermost loop around a block."""
-        around = ((len(body), header) for header, body in flow.loops.items() if block in body)
-        return min(around, default=(0, None))[1]
 
     def _before(self, frame: Frame, branch: int, header: int | None, closed: Closed) -> tuple[ParallelCall, ...]:
         """The calls on the ways to a branch, from the start of the function or of the iteration."""

@@ -6,11 +6,22 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
+from msgspec import Struct
+
 from spmdlint.core.dominance import immediate_dominators
 from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Declare, Delete, Function, Store, ValueId
 
 _NONE: frozenset[ValueId] = frozenset()
+
+
+class Answer(Struct, frozen=True):
+    """The answer of the condition of a branch: the block that asks, the condition, and the block it leads to."""
+
+    block: int
+    test: int
+    target: int
+    holds: bool
 
 
 class Flow:
@@ -250,6 +261,10 @@ class Flow:
             pending.extend(p for p in self.predecessors[block] if p in inside)
         return body
 
+    def loops_around(self, block: int) -> list[int]:
+        """The headers of the loops that have a block in their bodies, that of the innermost first."""
+        return [header for _, header in sorted((len(body), h) for h, body in self.loops.items() if block in body)]
+
     def leaves(self, block: int, header: int) -> bool:
         """Whether one arm of a branch leaves the loop at a header and the other stays in it."""
         body = self.loop_body(header)
@@ -293,6 +308,14 @@ class Flow:
         """Whether the first block dominates the other, or is the same one."""
         first, last = self._dominated.get(one, (0, -1))
         return first <= self._dominated.get(other, (-1, -1))[0] <= last
+
+    def answers_before(self, block: int) -> Iterator[Answer]:
+        """The answers that conditions must have had on every path to a block, nearest first."""
+        for number in self.dominators_of(block):
+            test = self.function.blocks[number].test
+            for edge in self.function.blocks[number].edges if test is not None else ():
+                if test is not None and edge.kind in ("true", "false") and self.leads(number, edge.target, block):
+                    yield Answer(number, test, edge.target, edge.kind == "true")
 
     def leads(self, one: int, target: int, block: int) -> bool:
         """Whether every path to a block takes the edge from one block to its target."""

@@ -16,34 +16,13 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.experimental.xla_metadata.")
 # An optimizer made outside of traced code: its settings become constants of the program.
 _STEPS = frozenset(("update",))
-# Functions that make an array, or change its shape: the parameters that decide the shape, by position and by keyword.
-_SIZE: frozenset[int | str] = frozenset((0, "shape"))
-_SHAPING: dict[str, frozenset[int | str]] = {
-    "jax.lax.pad": frozenset((2, "padding_config")),
-    **{f"jax.lax.{name}": _SIZE for name in ("full", "empty")},
-    **{f"jax.numpy.{name}": _SIZE for name in ("zeros", "ones", "full", "empty")},
-    **{f"jax.numpy.{name}": frozenset((0, 1, "N", "n", "M")) for name in ("eye", "identity", "tri")},
-    "jax.numpy.arange": frozenset((0, 1, 2, "start", "stop", "step")),
-    "jax.numpy.linspace": frozenset((2, "num")),
-    "jax.numpy.broadcast_to": frozenset((1, "shape")),
-    "jax.lax.broadcast_in_dim": frozenset((1, "shape", 2, "broadcast_dimensions")),
-    "jax.lax.broadcasted_iota": frozenset((1, "shape", 2, "dimension")),
-    "jax.lax.iota": frozenset((1, "size")),
-    "jax.numpy.tile": frozenset((1, "reps")),
-    "jax.numpy.repeat": frozenset((1, "repeats", "total_repeat_length")),
-    "jax.numpy.reshape": frozenset((1, "shape", "newshape")),
-    "jax.lax.reshape": frozenset((1, "new_sizes")),
-    "jax.numpy.resize": frozenset((1, "new_shape")),
-    "jax.numpy.pad": frozenset((1, "pad_width")),
-    "jax.numpy.split": frozenset((1, "indices_or_sections")),
-    "jax.random.split": frozenset((1, "num")),
-}
 _ARITHMETIC = frozenset("+ - * / // **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
@@ -130,7 +109,7 @@ def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) ->
 
 def _decides_shape(name: str, operation: s.Operation, value: int) -> bool:
     """Whether the shape of a JAX operation's result depends on a value that it is given."""
-    deciding = _SHAPING.get(name)
+    deciding = typing_table().shaped_by.get(name)
     if deciding is None or not isinstance(operation, s.Call):
         return False
     starred = any(argument.star for argument in operation.arguments)

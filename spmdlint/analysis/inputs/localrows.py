@@ -25,6 +25,7 @@ from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.length import is_called_own_part
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -38,8 +39,6 @@ _CARRYING = ("numpy.", "math.", "jax.device_get", "jax.numpy.", "jax.tree")
 _COMPUTING = (*_CARRYING, "builtins.")
 _PRINT = "builtins.print"
 """The one of Python's own functions that tells a number to somebody, as a logger does."""
-# The form of an array, and not its contents.
-_FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
 # What shows some examples to a person: no statistic, so nothing to reduce.
@@ -106,7 +105,7 @@ class LocalRows(Property):
         if isinstance(operation, s.Load):
             return _filled(origins, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            return None if operation.name in _FORM else origins.of(frame, operation.base) or CONTINUE
+            return None if operation.name in reading().properties else origins.of(frame, operation.base) or CONTINUE
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
             if found != CONTINUE:

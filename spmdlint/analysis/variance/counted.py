@@ -13,13 +13,13 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 _EQUAL = {"==": True, "!=": False}
 # ``>=`` is tested after each element that is added, or of a part that is cut to the size.
 _REACHED = {"==": True, ">=": True, "!=": False, "<": False}
 _TURNED = {">=": "<=", "<": ">", "==": "==", "!=": "!="}
-_COUNTING = frozenset(("builtins.len", "numpy.shape", "numpy.size", "jax.numpy.shape", "jax.numpy.size"))
 _FIELDS = frozenset(("shape", "size"))
 
 
@@ -51,23 +51,19 @@ def _known_at(ev: Evaluator, frame: Frame, number: int) -> Iterator[tuple[int, i
     """The pairs of values known to be equal at an operation: the block that asks, the next one, and both values."""
     function, flow = frame.code.function, frame.code.flow
     block = function.block_of[number]
-    for asking in flow.dominators_of(block):
-        test = function.blocks[asking].test
-        for edge in function.blocks[asking].edges if test is not None else ():
-            if edge.kind in ("true", "false") and flow.leads(asking, edge.target, block):
-                # Where too few elements end the program, any larger number goes on.
-                operators = _REACHED if block in flow.guarded(asking, edge.target) else _EQUAL
-                for one, other in _equal_if(frame, test or 0, operators, answer=edge.kind == "true"):
-                    yield asking, edge.target, one, other
-                    yield asking, edge.target, other, one
-    names = frozenset(name for name, known in ev.knowledge.functions.items() if known.equates)
-    for place, call in frame.code.calls_named(frozenset(name.rpartition(".")[2] for name in names)).items():
+    for found in flow.answers_before(block):
+        # Where too few elements end the program, any larger number goes on.
+        operators = _REACHED if block in flow.guarded(found.block, found.target) else _EQUAL
+        for one, other in _equal_if(frame, found.test, operators, answer=found.holds):
+            yield found.block, found.target, one, other
+            yield found.block, found.target, other, one
+    for place, call in frame.code.calls_named(ev.knowledge.equating).items():
         at = function.block_of[place]
         if not (flow.dominates(at, block) if at != block else place < number):
             continue
-        for name in {v.name for v in ev.value(frame, call.function) if isinstance(v, External)} & names:
-            known = ev.knowledge.functions[name]
-            given = [passed(call, each, known.positional) for each in known.equates]
+        for value in ev.in_order(ev.value(frame, call.function)):
+            known = ev.knowledge.get(value.name) if isinstance(value, External) else None
+            given = [passed(call, each, known.positional) for each in known.equates] if known is not None else []
             pair = [each for each in given if each is not None]
             if len(pair) == 2:
                 yield at, at, pair[0], pair[1]
@@ -115,4 +111,4 @@ def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
 
 
 def _is_count(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    return any(isinstance(v, External) and v.name in _COUNTING for v in ev.value(frame, call.function))
+    return any(isinstance(v, External) and v.name in reading().sizes for v in ev.value(frame, call.function))

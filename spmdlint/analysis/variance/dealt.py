@@ -25,13 +25,11 @@ class Dealt:
         """The process index that decides whether the operations run, the condition, and what the loop iterates over."""
         flow = content.ev.flow(frame.ref)
         for branch in self.control.choosing(frame, places, None):
-            around = [header for header, body in flow.loops.items() if branch.block in body]
+            around = flow.loops_around(branch.block)
             if not around:
                 continue
             found = _compared(content, frame, branch.test)
-            # The innermost loop is the one with the fewest blocks.
-            header = min(around, key=lambda each: len(flow.loops[each]))
-            each = self._goes_over(content, frame, header)
+            each = self._goes_over(content, frame, around[0])
             if found is not None and each is not None:
                 return found, branch.test, each
         return None

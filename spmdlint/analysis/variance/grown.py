@@ -87,9 +87,8 @@ class Grown:
 
 def _rounds(frame: Frame, block: int) -> list[int]:
     """The elements of the loops around a block, that of the innermost first."""
-    function, loops = frame.code.function, frame.code.flow.loops
-    around = sorted((len(body), header) for header, body in loops.items() if block in body)
-    return [test for _, header in around if (test := function.blocks[header].test) is not None]
+    tests = (frame.code.function.blocks[header].test for header in frame.code.flow.loops_around(block))
+    return [test for test in tests if test is not None]
 
 
 def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> bool:

@@ -7,8 +7,6 @@ are, the size of a slice, and where it begins; so these get small numbers, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import External, Frame, certain
@@ -42,7 +40,7 @@ class LastSlice:
         """Whether a slice of another size than the others may come to the block ``at``."""
         if self.size is None:
             return True
-        guards = list(self._guards(at))
+        guards = list(self.frame.code.flow.answers_before(at))
         for self.rows in _ROWS:
             for size in _SIZES:
                 self.given = {self.size: size}
@@ -51,7 +49,7 @@ class LastSlice:
                     return not self._concerns(self.end)  # without the size, it cannot be rounded
                 for begin in range(start, end, size):
                     self.given[self.begin] = begin
-                    if self._is_short() and all(self._lets_pass(test, wanted) for test, wanted in guards):
+                    if self._is_short() and all(self._lets_pass(each.test, each.holds) for each in guards):
                         return True
         return False
 
@@ -64,16 +62,6 @@ class LastSlice:
         """Whether the slice passes a branch; a condition on sizes that cannot be computed is taken to stop it."""
         answer = self._value(test)
         return not self._concerns(test) if answer is None else bool(answer) == wanted
-
-    def _guards(self, at: int) -> Iterator[tuple[int, bool]]:
-        """The conditions on every way to a block, each with the answer that leads there."""
-        flow = self.frame.code.flow
-        for number in flow.dominators_of(at):
-            block = self.frame.code.function.blocks[number]
-            for edge in block.edges:
-                decides = block.test is not None and edge.kind in ("true", "false")
-                if decides and block.test is not None and flow.leads(number, edge.target, at):
-                    yield block.test, edge.kind == "true"
 
     def _concerns(self, number: int) -> bool:
         """Whether a value is made of the size of a slice, where it begins, or the slice itself."""
