@@ -98,7 +98,7 @@ class SpecStructure(Rule):
                 help=f"Give one {one} for each, or a single {one} for all of them, without a tuple.",
                 related=(
                     *(Related(program.place(at), "The function returns here.") for at in found.returns),
-                    *(self.wrapped(program, wrapped, place, used) if wrapped is not None else ()),
+                    *self.wrapped(program, wrapped, place, used),
                 ),
                 through=wrapped.name if wrapped is not None else "",
             )

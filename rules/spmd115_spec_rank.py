@@ -84,7 +84,7 @@ class SpecRank(Rule):
                 "for each device.",
                 related=(
                     *([Related(program.place(spec), "The spec is made here.")] if used != spec else []),
-                    *(self.wrapped(program, wrapped, place) if wrapped is not None else ()),
+                    *self.wrapped(program, wrapped, place),
                     *([Related(program.place(found.map), "The map is made here.")] if used is not None else []),
                 ),
                 through=wrapped.name if wrapped is not None else "",

@@ -112,7 +112,7 @@ class FalseReplication(Rule):
             related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
             if found.returned is not None:
                 related.append(Related(program.place(found.returned), "It is returned here."))
-            related += self.wrapped(program, wrapped, place) if wrapped is not None else ()
+            related += self.wrapped(program, wrapped, place)
             if found.origin is not None:
                 text = "This path gives a value that varies" if found.mixed else "From here on, it varies"
                 related.insert(0, Related(program.place(found.origin), f"{text} along {found.axis!r}."))
@@ -133,7 +133,7 @@ class FalseReplication(Rule):
         related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
         if found.origin is not None:
             related.insert(0, Related(program.place(found.origin), "This gathers it."))
-        related += self.wrapped(program, found.wrapped, program.place(found.spec)) if found.wrapped is not None else ()
+        related += self.wrapped(program, found.wrapped, program.place(found.spec))
         return self.finding(
             message=(
                 f"The spec says that this output of {found.body!r} is the same on all devices along {found.axis!r}, "

@@ -349,19 +349,8 @@ class Hook:
         return demand
 
     def _new_interrupts(self) -> Interrupts:
-        self._interrupts = interrupts = Interrupts(self._shield)
+        self._interrupts = interrupts = Interrupts()
         return interrupts
-
-    def _shield(self, blocked: bool) -> None:
-        """While an interrupt waits for the main thread, Python's own hook, in C, is in the place of ours.
-
-        The interrupt would be raised as soon as ours is called, as on any function in Python, and hide what it shows.
-        """
-        ours, own = sys.excepthook is self._own_hook, sys.__excepthook__
-        if blocked and ours and self._previous_hook is own:
-            sys.excepthook = own
-        elif not blocked and self._previous_hook is own and sys.excepthook is own and not self._stopped:
-            sys.excepthook = self._own_hook
 
     def _answer_with(self, words: str) -> None:
         """There is nothing more to report on demand."""

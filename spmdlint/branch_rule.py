@@ -46,7 +46,8 @@ class BranchRule(Rule):
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
         place, name = program.place(found.call.site), program.call_name(found.call)
         at = program.where(found.branch, place.path)
-        through = _through(program, found.call, place.path)
+        below = (program.function_name(found.call.path[1]) if len(found.call.path) > 1 else "") or ""
+        through = _through(program, found.call, below, place.path)
         others = [call for call in found.others if not _is_recursive(call)]
         count = len(others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
@@ -66,8 +67,7 @@ class BranchRule(Rule):
         )
         codes = {rule.hazard: rule.code for rule in load_rules() if isinstance(rule, BranchRule)} if found.also else {}
         also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
-        below = program.function_name(found.call.path[1]) if len(found.call.path) > 1 else ""
-        return replace(finding, also=also, through=below or "")
+        return replace(finding, also=also, through=below)
 
 
 def _steps(program: Program, found: Divergence, note: str) -> Iterator[Related]:
@@ -111,9 +111,8 @@ def _is_recursive(call: ParallelCall) -> bool:
     return len(set(functions)) < len(functions)
 
 
-def _through(program: Program, call: ParallelCall, seen_from: Path) -> str:
-    """The function through which the call is reached, if the finding points to a call of that function."""
-    below = program.function_name(call.path[1]) if len(call.path) > 1 else ""
+def _through(program: Program, call: ParallelCall, below: str, seen_from: Path) -> str:
+    """The function through which the call is reached, in words, if the finding points to a call of that function."""
     if not below:
         return ""
     if below == "the lambda":

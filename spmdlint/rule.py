@@ -109,8 +109,12 @@ class Rule(ABC):
         """The calls on the way to a finding, from the outermost to the innermost."""
         return tuple(Related(program.place(site), "This call leads to it.") for site in sites)
 
-    def wrapped(self, program: Program, found: Wrapped, at: Place, used: Site | None = None) -> Iterator[Related]:
+    def wrapped(
+        self, program: Program, found: Wrapped | None, at: Place, used: Site | None = None
+    ) -> Iterator[Related]:
         """A function that is handed to the code that maps it, the call that hands it over, and where that uses it."""
+        if found is None:
+            return
         yield Related(program.place(found.made), "This is the function.")
         call = program.place(found.call)
         if (call.path, call.start.row) != (at.path, at.start.row):

@@ -6,7 +6,7 @@ all that went further have called it, too, are the numbers of their calls compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.sentences import call_words, name_processes, place
@@ -19,8 +19,8 @@ def stopped_short(made: Mapping[int, int], ended: Mapping[int, State]) -> dict[i
     return {process: state for process, state in off.items() if made[process] < most}
 
 
-def aside_words(short: Mapping[int, State], made: Mapping[int, int], call: Place) -> str:
-    """The line on that, in all processes; ``call`` is the last call of the process that went furthest."""
+def aside_words(short: Mapping[int, State], made: Mapping[int, int], call_of: Callable[[int], Place]) -> str:
+    """The line on that, in all processes; ``call_of`` gives the last call of a process."""
     first = min(short)
     at = place(short[first])
     count = "1 parallel call" if made[first] == 1 else f"{made[first]} parallel calls"
@@ -28,6 +28,6 @@ def aside_words(short: Mapping[int, State], made: Mapping[int, int], call: Place
     return (
         f"the runtime checks are off in all processes from now on: {name_processes(short)} called disable()"
         f"{f' at {at}' if at else ''} after {count} of {name_processes(made)}, and process {ahead} is in call "
-        f"{made[ahead]}, {call_words(call)}, without having called it. Call disable() on every process at the same "
-        "place."
+        f"{made[ahead]}, {call_words(call_of(ahead))}, without having called it. "
+        "Call disable() on every process at the same place."
     )

@@ -117,7 +117,7 @@ class Waiting:
         if any(state["state"] != "interrupted" for state in short.values()):
             self._verdicts.settle(self._missing(short))
         if left:
-            self._checks.step_aside(aside_words(left, made, self._entry.placed()))
+            self._checks.step_aside(aside_words(left, made, lambda _: self._entry.placed()))
             raise StoodDownError
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:

@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Place, Where
+from spmdlint.runtime_checks.records import Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.job import Job
@@ -119,9 +119,8 @@ class Lateness:
 
     def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
         """The words on a late process that ran the call that others wait in without a collective, or ""."""
-        call: Place = {"function": there.function, "filename": there.filename, "line": there.line}
         mine = self._own.quiet.recent([group]).get(group.key, [])
-        return late_words(call, mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
+        return late_words(there.call(), mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 
 def _counted(where: Where, group: Group, sample: Sample) -> int:

@@ -175,9 +175,7 @@ class Leader:
             return False
         watched.left_since = watched.left_since or now
         if now - watched.left_since > COMES_WITHIN:
-            ahead = samples[max(sorted(made), key=lambda process: made[process])]
-            call: Place = {"function": ahead.function, "filename": ahead.filename, "line": ahead.line}
-            self._checks.step_aside(aside_words(left, made, call))
+            self._checks.step_aside(aside_words(left, made, lambda process: samples[process].call()))
         return True
 
     def look_for_disabled(self, ended: Mapping[int, State] | None = None) -> None:
@@ -190,10 +188,8 @@ class Leader:
             made = {process: count for process, count in made.items() if process in group.processes}
             left = stopped_short(made, ended)
             if left:
-                ahead = max((p for p in sorted(made) if p not in left), key=lambda process: made[process])
-                sample = self._background.own_sample(group)
-                mine: Place = {"function": sample.function, "filename": sample.filename, "line": sample.line}
-                self._checks.step_aside(aside_words(left, made, mine if ahead == self._job.me else ended[ahead]))
+                calls: dict[int, Place] = {**ended, self._job.me: self._background.own_sample(group).call()}
+                self._checks.step_aside(aside_words(left, made, calls.__getitem__))
                 return
 
     def inquire(

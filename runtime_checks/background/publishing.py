@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.records import SampleRecord, UnknownRecordError, read_record
+from spmdlint.runtime_checks.records import Place, SampleRecord, UnknownRecordError, read_record
 
 SECTION = 1024
 SHORTEST = 0.25  # seconds between two publications, in a small job
@@ -42,6 +42,10 @@ class Sample:
     filename: str | None = None
     line: int | None = None
     compiling: str | None = None
+
+    def call(self) -> Place:
+        """The last call of the process."""
+        return {"function": self.function, "filename": self.filename, "line": self.line}
 
     def data(self) -> SampleRecord:
         """The sample in the form in which it is published."""

@@ -486,8 +486,10 @@ class Divergences:
         """
         content, flow = self.facets.content, self.ev.flow(frame.ref)
         bodies = [body for header, body in flow.loops.items() if flow.leaves(branch, header)]
+        if not bodies:
+            return False
         heart, _ = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
-        return bool(bodies) and self.conditions.is_steady(frame, heart, frozenset().union(*bodies))
+        return self.conditions.is_steady(frame, heart, frozenset().union(*bodies))
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions, given: Closed) -> bool:
         """Whether the processes that come to a condition make the same calls in the whole function, either way.
