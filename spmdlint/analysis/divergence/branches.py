@@ -235,10 +235,10 @@ class Divergences:
     def _is_even(self, frame: Frame, found: Divergence) -> bool:
         """Whether all processes make a call equally often after all: what is shared out divides, or is made to.
 
-        That is asked if the function itself asks which process it is.
+        That is asked if the function itself asks which process it is, or one that it calls.
         """
         source = found.reason.chain()[0]
-        inside = source.kind in ("identity", "group") and source.site.ref == frame.ref
+        inside = source.kind in ("identity", "group") and self.worlds.asked_within(frame) is not None
         return inside and not found.handler and self.worlds.alike(frame, found.call.site.number, found.branch.number)
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:

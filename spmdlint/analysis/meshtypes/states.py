@@ -166,10 +166,10 @@ def leaf_of(
 
 def rows_of(leaves: Iterable[Leaf]) -> frozenset[int]:
     """The mapped arguments that any of the leaves is made from, except leaves that are the same everywhere by now."""
-    return frozenset(position for leaf in leaves if not _is_alike(leaf) for position in leaf.rows)
+    return frozenset(position for leaf in leaves if not is_alike(leaf) for position in leaf.rows)
 
 
-def _is_alike(leaf: Leaf) -> bool:
+def is_alike(leaf: Leaf) -> bool:
     """Whether a leaf is the same everywhere: along all axes that it names, or by default if it names none."""
     return all(h.state in ALIKE for _, h in leaf.axes) and (bool(leaf.axes) or leaf.default in ALIKE)
 

@@ -39,6 +39,7 @@ from spmdlint.analysis.meshtypes.states import (
     either_type,
     element_of,
     flat,
+    is_alike,
     item_of,
     without_layout,
 )
@@ -310,7 +311,7 @@ class Typer:
         index = flat(self.type(scope, operation.index))
         if isinstance(base, Row) and isinstance(self.ev.function(scope.frame).operations[operation.index], s.Slice):
             return flat(base)
-        if isinstance(base, Many):
+        if isinstance(base, Many) and is_alike(index):
             return base.element
         if index.literal:
             return self.combine("linear", [flat(base), index], site)

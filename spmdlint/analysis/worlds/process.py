@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from spmdlint.analysis.evaluation.arms import is_quiet
+from spmdlint.analysis.evaluation.arms import fails, is_quiet
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, FunctionValue, certain
@@ -86,14 +86,15 @@ class Activation:
 
 
 class Process:
-    """One process of a world."""
+    """One process of a world; an ``unguarded`` one passes the conditions that would end it in an exception."""
 
-    def __init__(self, job: Job, count: int, rank: int, given: Given) -> None:
+    def __init__(self, job: Job, count: int, rank: int, given: Given, *, unguarded: bool = False) -> None:
         self.job = job
         self.ev = job.ev
         self.count = count
         self.rank = rank
         self.given = given
+        self.unguarded = unguarded
         self._made: list[Made] = []
         self._steps = 0
         self._lists: dict[Key, list[Any]] = {}
@@ -132,7 +133,7 @@ class Process:
                     self._enter(active, number, operation, entered)
                     continue
                 self._do(active, number, operation)
-            block, entered = self._next(active, here)
+            block, entered = self._next(active, block)
         return None
 
     def _exits(self, active: Activation, raised: s.Raise) -> bool:
@@ -147,7 +148,8 @@ class Process:
                 if collected.loops and collected.loops[0] == number:
                     active.collected[other] = []
 
-    def _next(self, active: Activation, block: s.Block) -> tuple[int, str]:
+    def _next(self, active: Activation, number: int) -> tuple[int, str]:
+        block = active.function.blocks[number]
         edges = {edge.kind: edge.target for edge in block.edges if edge.kind != "except"}
         if block.test is None:
             if len(edges) != 1:
@@ -164,6 +166,9 @@ class Process:
         if isinstance(test, (s.Caught, s.Matches)):
             raise UndecidedError
         kind = "true" if self._truth(active.values[block.test]) else "false"
+        if self.unguarded:
+            left = [k for k in edges if not fails(self.ev, active.frame, edges[k], number)]
+            kind = left[0] if len(left) == 1 else kind
         if active.depth == 0:
             self.job.answers.setdefault(block.test, set()).add(kind)
         return edges[kind], kind

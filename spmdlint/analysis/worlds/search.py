@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from msgspec import Struct
@@ -103,10 +104,11 @@ class Worlds:
     def alike(self, frame: Frame, call: int, test: int) -> bool:
         """Whether all processes make a call equally often, and some do, in every world that is tried.
 
-        They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs.
+        They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs. One
+        that only a job sees which the program has ended counts: its author has excluded it.
         """
         tried = self._tried(frame, frozenset((call,)))
-        if tried is None or len(tried.job.answers.get(test, (True, False))) < 2:
+        if tried is None or not tried.has_both_answers(test):
             return False
         counts = [_counts(made, call) for made in self._outcomes(frame, call)]
         return any(map(any, counts)) and all(map(_even, counts))
@@ -223,6 +225,22 @@ class _Search:
         except VoidError:
             return None
         return made if sum(each is not None for each in made) > 1 else None
+
+    def has_both_answers(self, test: int) -> bool:
+        """Whether a condition, if it was asked, had both answers, exceptions that end the job aside."""
+        seen = self.job.answers
+        if len(seen.get(test, (True, False))) == 2:
+            return True
+        with suppress(UndecidedError, RecursionError):
+            for (count, chosen), made in self.outcomes.items():
+                given = dict(zip(self.keys, chosen, strict=True))
+                ended = [rank for rank in range(count) if made is None or made[rank] is None]
+                for rank in ended:
+                    with suppress(VoidError):
+                        Process(self.job, count, rank, given, unguarded=True).calls()
+                    if len(seen[test]) == 2:
+                        return True
+        return False
 
     def _value_of(self, key: Key, given: Given) -> int:
         """The value of an unknown in this world; the first of its values if it is new."""
