@@ -237,9 +237,16 @@ class Divergences:
 
         That is asked if the function itself asks which process it is, or one that it calls.
         """
-        source = found.reason.chain()[0]
-        inside = source.kind in ("identity", "group") and self.worlds.asked_within(frame) is not None
-        return inside and not found.handler and self.worlds.alike(frame, found.call.site.number, found.branch.number)
+        if found.handler or found.reason.chain()[0].kind not in ("identity", "group"):
+            return False
+        if self.worlds.asked_within(frame) is None:
+            return False
+        call, test = found.call.site.number, found.branch.number
+        if self.worlds.alike(frame, call, test):
+            return True
+        counted = self._counted(frame, found.reason)
+        same = {n: tuple((each.same, each.label) for each in calls) for n, calls in counted.items()}
+        return call in counted and self.worlds.in_step(frame, same, test)
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:
         """The first call that the processes of a small job do not make equally often."""
@@ -247,10 +254,9 @@ class Divergences:
         reason = self.facets.content.of(frame, asked) if asked is not None else None
         if reason is None:
             return None
-        calls = self._surely_parallel(frame, self._global(frame, self.effects.of_function(frame)), reason)
-        by_number = {call.site.number: call for call in reversed(calls)}
-        same = {n: tuple(c.same for c in calls if c.site.number == n) for n in by_number}
-        world = self.worlds.different(frame, same) if same and all(self._is_counted(frame, c) for c in calls) else None
+        counted = self._counted(frame, reason)
+        same = {n: tuple(each.same for each in calls) for n, calls in counted.items()}
+        world = self.worlds.different(frame, same) if counted else None
         branch = self._decides(frame, world.call) if world is not None else None
         if world is None or branch is None:
             return None
@@ -258,7 +264,15 @@ class Divergences:
         if not loop and not world.lengths:
             return None  # a plain question for the process, which is answered above
         why = Reason(Site(frame.ref, test), world.told(), "data", reason)
-        return Divergence(Site(frame.ref, test), why, by_number[world.call], (), early_exit=False, loop=loop)
+        return Divergence(Site(frame.ref, test), why, counted[world.call][0], (), early_exit=False, loop=loop)
+
+    def _counted(self, frame: Frame, reason: Reason) -> dict[int, list[ParallelCall]]:
+        """The parallel calls of a function, by the operation that makes them; none if one cannot be counted."""
+        calls = self._surely_parallel(frame, self._global(frame, self.effects.of_function(frame)), reason)
+        found: dict[int, list[ParallelCall]] = {}
+        for call in calls:
+            found.setdefault(call.site.number, []).append(call)
+        return found if all(self._is_counted(frame, call) for call in calls) else {}
 
     def _is_counted(self, frame: Frame, call: ParallelCall) -> bool:
         """Whether a call is made once whenever its line runs: it is not one of several, and not in a loop elsewhere."""

@@ -113,6 +113,17 @@ class Worlds:
         counts = [_counts(made, call) for made in self._outcomes(frame, call)]
         return any(map(any, counts)) and all(map(_even, counts))
 
+    def in_step(self, frame: Frame, same: Mapping[int, Hashable], test: int) -> bool:
+        """Whether all processes make the same calls in the same order, and some do, in every world that is tried.
+
+        ``same`` is as in :meth:`different`, and ``test`` as in :meth:`alike`.
+        """
+        tried = self._tried(frame, frozenset(same))
+        if tried is None or not tried.has_both_answers(test):
+            return False
+        outcomes = [made for made in tried.outcomes.values() if made is not None]
+        return any(any(made) for made in outcomes) and all(len(set(_sequences(made, same))) == 1 for made in outcomes)
+
     def different(self, frame: Frame, same: Mapping[int, Hashable]) -> World | None:
         """A world in which the processes do not make the same calls, whatever else is unknown in it.
 
@@ -287,10 +298,15 @@ class _Search:
                 yield place, value
 
 
+def _sequences(outcome: Outcome, same: Mapping[int, Hashable]) -> list[tuple[Hashable, ...]]:
+    """What each process that gets to the end calls, one after the other."""
+    return [tuple(same[each.call] for each in calls) for calls in outcome if calls is not None]
+
+
 def _first_uneven(outcome: Outcome, same: Mapping[int, Hashable]) -> int | None:
     """The first call that is made more often by one process than by another, under whatever number; None if none is."""
-    made = [[same[each.call] for each in calls] for calls in outcome if calls is not None]
-    if not made or all(each == made[0] for each in made):
+    made = _sequences(outcome, same)
+    if len(set(made)) < 2:
         return None
     for call in dict.fromkeys(each.call for calls in outcome if calls is not None for each in calls):
         if not _even([each.count(same[call]) for each in made]) and not _even(_counts(outcome, call)):
