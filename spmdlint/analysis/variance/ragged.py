@@ -70,7 +70,17 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
             found = content.of(frame, cut.index)
             if found is not None and found.kind == "data":
                 return True
-    return False
+    return any(_shares_out(content, frame, number, rows) for number, _ in frame.code.of_kind(s.Call))
+
+
+def _shares_out(content: Origins, frame: Frame, number: int, rows: Collection[int]) -> bool:
+    """Whether a call makes this process's part of rows that all processes have."""
+    call = frame.code.operations[number]
+    given = [argument.value for argument in call.arguments] if isinstance(call, s.Call) else []
+    if not any(content.of(frame, each) is None and made_of(content.ev, frame, each, rows) for each in given):
+        return False
+    found = content.of(frame, number)
+    return found is not None and found.chain()[0].kind == "identity"
 
 
 def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:

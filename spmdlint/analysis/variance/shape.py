@@ -11,9 +11,10 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.code import LINKS
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
@@ -30,6 +31,7 @@ from spmdlint.program import summary as s
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
 _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter", "frombuffer")
 _LIBRARIES = ("numpy.", "jax.numpy.")
+_NEW_AXES = frozenset(f"{library}newaxis" for library in _LIBRARIES)
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
 MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
@@ -190,6 +192,10 @@ class Shape(Property):
         function = origins.ev.function(frame)
         index = function.operations[operation.index]
         parts = index.elements if isinstance(index, s.Display) else (operation.index,)
+        if any(_is_new_axis(origins.ev, frame, part) for part in parts):
+            parts = tuple(part for part in parts if not _is_new_axis(origins.ev, frame, part))
+            if all(_takes_all(function.operations[part]) for part in parts):
+                return origins.of(frame, operation.base)
         cuts = [cut for cut in (function.operations[part] for part in parts) if isinstance(cut, s.Slice)]
         if not cuts:
             return self._chosen(origins, frame, number, operation)
@@ -406,3 +412,15 @@ def _has_rest(function: s.Function, sizes: list[int]) -> bool:
         if isinstance(operation, s.Const) and operation.value == -1:
             return True
     return False
+
+
+def _is_new_axis(ev: Evaluator, frame: Frame, index: int) -> bool:
+    known = certain(ev.value(frame, index))
+    return known == Constant(None) or (isinstance(known, External) and known.name in _NEW_AXES)
+
+
+def _takes_all(index: s.Operation) -> bool:
+    """Whether an index takes all of one dimension, or of several."""
+    if isinstance(index, s.Slice):
+        return index.lower is None and index.upper is None and index.step is None
+    return isinstance(index, s.Const) and index.value is ...
