@@ -257,6 +257,21 @@ def test_defaults():
     assert Job.from_mark((4,), {"devices": 2}) == Job(4, 2, "lockstep", 120.0)
 
 
+@pytest.mark.parametrize("timeout", [-1, 0, "8", True, float("nan"), float("inf")])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with pytest.raises(TypeError, match="timeout must be a number of seconds above 0"):
+        Job.from_mark((), {"timeout": timeout})
+
+
+def test_a_skip_is_shown_at_the_test(tmp_path):
+    pytest.importorskip("jax")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n\n@pytest.mark.spmd(processes=1)\ndef test_it():\n    pytest.skip('not here')\n"
+    )
+    _, text = run_pytest(tmp_path, "-rs")
+    assert "SKIPPED [1] test_it.py:4: not here" in text or "SKIPPED [1] test_it.py:5: not here" in text, text
+
+
 def test_without_jax_the_summary_says_what_to_install(tmp_path):
     (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["jax"] = None  # as if it were not there\n')
     (tmp_path / "test_it.py").write_text("import pytest\n\n@pytest.mark.spmd\ndef test_it():\n    pass\n")

@@ -271,6 +271,7 @@ class Leader:
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
         job, own = self._job, self._own
+        self._background.journal.drain()  # calls that are not numbered yet would count as not made
         lines: list[str] = []
         tells_of_all = job.me == 0 or job.count <= SMALL
         for group in own.ledger.groups() if tells_of_all else ():

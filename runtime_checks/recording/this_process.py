@@ -73,6 +73,7 @@ class ThisProcess:
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> State:
         """How this process ended, for others and for the launcher."""
+        self.notice_threads()
         last = self.ledger.last
         place = site or (last.site if last else None)
         return {

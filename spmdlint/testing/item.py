@@ -49,7 +49,10 @@ class JobItem(pytest.Item):
         try:
             job.run(self._words(), self.config.invocation_params.dir)
         except JobSkippedError as skipped:
-            pytest.skip(str(skipped))
+            reason = pytest.skip.Exception(str(skipped))
+            # As for the mark: the place that pytest shows is that of the test.
+            reason._use_item_location = True
+            raise reason from None
         except JobFailedAsExpectedError as failed:
             pytest.xfail(str(failed))
 

@@ -69,6 +69,8 @@ class Job:
         for name in ("processes", "devices"):
             if type(getattr(job, name)) is not int or getattr(job, name) < 1:
                 raise TypeError(f"{name} must be an integer of at least 1, not {getattr(job, name)!r}")
+        if type(job.timeout) not in (int, float) or not 0 < job.timeout < float("inf"):
+            raise TypeError(f"timeout must be a number of seconds above 0, not {job.timeout!r}")
         if job.mode not in MODES:
             raise TypeError(f"mode must be one of {', '.join(MODES)}, not {job.mode!r}")
         return job

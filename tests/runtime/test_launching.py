@@ -89,6 +89,22 @@ def test_a_clean_run_says_that_several_threads_made_calls(mode: str, tmp_path: P
     assert f"  Note: {run.report['notes'][0]}" in run.output
 
 
+def test_a_thread_that_makes_the_last_call_is_told_as_well(tmp_path: Path) -> None:
+    program = """
+    import threading
+    step = jax.jit(jnp.sum)
+    for _ in range(3):
+        value(step(everywhere([1, 2])))
+    last = threading.Thread(target=lambda: value(step(everywhere([3, 4]))))
+    last.start()
+    last.join()
+    """
+    run = rehearse(tmp_path, program, options=("--mode", "background"))
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    told = "Several threads make parallel calls, whose order is therefore not determined: in processes 0-1, "
+    assert [note.startswith(told) for note in run.report["notes"]] == [True], run.output
+
+
 def test_a_library_may_ask_for_jax_before_it_is_imported(tmp_path: Path) -> None:
     """As datasets and transformers do when they are imported: they look for its spec, and import nothing."""
     asks = "import importlib.util\nassert importlib.util.find_spec('jax') is not None\n"
