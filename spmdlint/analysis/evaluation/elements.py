@@ -74,20 +74,29 @@ def _listed(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
     return _followed(evaluator, frame, base, written, _DEPTH)
 
 
-def entries(evaluator: Evaluator, frame: Frame, base: int, key: str) -> Iterator[Place]:
+def entries(evaluator: Evaluator, frame: Frame, base: int, key: object) -> Iterator[Place]:
     """The places where the value of a dictionary under a key is written."""
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
-        if not isinstance(operation, s.DictDisplay) or None in operation.keys:
+        if isinstance(operation, s.Call) and isinstance(key, str) and _makes_dictionary(evaluator, frame, operation):
+            yield from ((frame, argument.value) for argument in operation.arguments if argument.keyword == key)
+        if not isinstance(operation, s.DictDisplay):
             return
-        for each, value in zip(operation.keys, operation.values, strict=True):
-            known = constant(evaluator.value(frame, each)) if each is not None else None
+        for each, value in reversed(tuple(zip(operation.keys, operation.values, strict=True))):
+            if each is None:
+                return  # what is spread there may have the key
+            known = constant(evaluator.value(frame, each))
             if known is not None and known.value == key:
                 yield frame, value
                 return
 
     return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def _makes_dictionary(evaluator: Evaluator, frame: Frame, call: s.Call) -> bool:
+    plain = not any(argument.star for argument in call.arguments)
+    return plain and certain(evaluator.value(frame, call.function)) == External("builtins.dict")
 
 
 def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:

@@ -243,13 +243,14 @@ class Evaluator(Frames):
 
     def default(self, ref: FunctionRef, outer: Frame | None, name: str) -> Values | None:
         """The default of a parameter, evaluated in the scope that defines the function."""
-        if outer is None:
-            return None
-        made = outer.code.made_functions.get(ref.index)
-        for parameter, number in made.defaults if made is not None else ():
-            if parameter == name:
-                return self.value(outer, number)
-        return None
+        number = self.default_of(ref, outer, name)
+        return self.value(outer, number) if outer is not None and number is not None else None
+
+    @staticmethod
+    def default_of(ref: FunctionRef, outer: Frame | None, name: str) -> int | None:
+        """The default of a parameter, as an operation of the scope that defines the function."""
+        made = outer.code.made_functions.get(ref.index) if outer is not None else None
+        return next((n for parameter, n in made.defaults if parameter == name), None) if made is not None else None
 
     # -- attributes and elements
 

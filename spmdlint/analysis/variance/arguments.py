@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.elements import elements, entries
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -30,22 +31,75 @@ def argument_for(ev: Evaluator, entered: Frame, name: str, call: s.Call, caller:
     partial = certain(callees)
     if isinstance(partial, Applied) and is_partial(ev, partial):
         return _through_partial(ev, partial, name, positional, call, caller)
-    given = passed(call, name, tuple(positional[any(map(_binds_first, callees)) :]))
-    return (caller, given) if given is not None else None
+    free = positional[any(map(_binds_first, callees)) :]
+    given = passed(call, name, tuple(free))
+    return (caller, given) if given is not None else _spread(ev, caller, call, name, free)
+
+
+def _spread(ev: Evaluator, caller: Frame, call: s.Call, name: str, positional: list[str]) -> tuple[Frame, int] | None:
+    """The argument in a tuple or dictionary that the call spreads, where that is written out."""
+    places: list[tuple[Frame, int]] = []
+    for star, value, position in starred(call, name, positional):
+        places += elements(ev, caller, value, position) if star == "*" else entries(ev, caller, value, name)
+    return places[0] if len(places) == 1 else None
+
+
+def starred(call: s.Call, name: str, positional: list[str]) -> Iterator[tuple[str, int, int]]:
+    """The starred arguments that may have the argument for a parameter: the star, the value, and which of its items."""
+    position = positional.index(name) if name in positional else -1
+    for argument in call.arguments:
+        if argument.star == "**":
+            yield "**", argument.value, 0
+        elif argument.star == "*":
+            if position >= 0:
+                yield "*", argument.value, position
+            position = -1  # how many it has is not known
+        elif argument.keyword is None:
+            position -= 1
+
+
+def passed_on(ev: Evaluator, entered: Frame, name: str, call: s.Call, caller: Frame) -> Iterator[tuple[str, int]]:
+    """How a call passes its function's own ``*args`` or ``**kwargs`` on: which star, and which item is the argument."""
+    positional = [f.name for f in entered.code.function.formals if f.kind in ("positional-only", "standard")]
+    free = positional[any(map(_binds_first, ev.value(caller, call.function))) :]
+    for star, value, position in starred(call, name, free):
+        root = caller.code.operations[caller.code.root_of(value)]
+        if isinstance(root, s.Parameter) and star == kind_of(caller, root.name):
+            yield star, position
+
+
+def kind_of(frame: Frame, name: str) -> str | None:
+    """The kind of a parameter; None if the function has none of this name."""
+    return next((formal.kind for formal in frame.code.function.formals if formal.name == name), None)
+
+
+def in_rest(ev: Evaluator, entered: Frame, star: str, item: object, call: s.Call, caller: Frame) -> int | None:
+    """What a call passes as an item of the ``*args`` of a function, by position, or of its ``**kwargs``, by name."""
+    formals = entered.code.function.formals
+    if star == "**":
+        own = {formal.name for formal in formals if formal.kind in ("standard", "keyword-only")}
+        return next((each.value for each in call.arguments if each.keyword == item and item not in own), None)
+    bound = any(map(_binds_first, ev.value(caller, call.function)))
+    taken = sum(formal.kind in ("positional-only", "standard") for formal in formals) - bound
+    given = [argument for argument in call.arguments if argument.keyword is None]
+    if not isinstance(item, int) or not 0 <= item < len(given) - taken:
+        return None
+    plain = not any(argument.star for argument in given[: taken + item + 1])
+    return given[taken + item].value if plain else None
 
 
 def arguments_for(
     ev: Evaluator, reach: Reach, entered: Frame, name: str, calls: Iterable[CallEdge]
-) -> Iterator[tuple[Frame, int, tuple[Frame, int]]]:
+) -> Iterator[tuple[Frame, int, tuple[Frame, int] | None]]:
     """The arguments that calls pass for a parameter, each with the call, and those that are bound before a map or jit.
 
+    None stands for the argument of a call that passes none.
     ``jax.jit(partial(step, size=n))``: what the mapped function is called with are arrays, but ``size`` is ``n``.
     """
     for edge in calls:
         call = edge.caller.code.operations[edge.number]
-        given = argument_for(ev, entered, name, call, edge.caller) if isinstance(call, s.Call) else None
-        if given is not None:
-            yield edge.caller, edge.number, given
+        if isinstance(call, s.Call):
+            yield edge.caller, edge.number, argument_for(ev, entered, name, call, edge.caller)
     for edge in reach.callers.get(entered.ref, ()):
         call = edge.caller.code.operations[edge.number]
         if edge.target.way == "call" or not isinstance(call, s.Call):

@@ -42,7 +42,7 @@ from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.filledarrays import of_filled
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.items import of_item
+from spmdlint.analysis.variance.items import of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.parts import holds_part
@@ -66,6 +66,8 @@ _CARRIERS = frozenset(
 )
 STAMP = "stamp"
 """The kind of a time that has been formatted as text."""
+_JOINERS = frozenset(("join", "format"))
+_LOOKUPS = frozenset(("get", "pop", "setdefault"))
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = tuple(
@@ -379,8 +381,12 @@ class Variance(Property):
         arguments = [argument.value for argument in operation.arguments]
         if method.name in _WRITERS:
             return self._stamp(frame, number, origins.of(frame, method.base))
-        if method.name == "join":
+        if method.name in _JOINERS:
             return origins.any_of(frame, (method.base, *arguments))
+        if method.name in _LOOKUPS and arguments:
+            found = of_lookup(origins, frame, method.base, arguments[0])
+            if found is not None:
+                return found
         if method.name == "index":
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         part = holds_part(origins, frame, number, operation, self.knowledge.methods.get(method.name))

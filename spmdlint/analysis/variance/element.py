@@ -1,4 +1,4 @@
-"""Variance of one element of a tuple that is written out, here or in a function that returns it."""
+"""Variance of one element of a tuple, or one entry of a dictionary, that is written out, wherever that is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from spmdlint.analysis.evaluation.elements import elements, entries, returns
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain, constant
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, certain, constant
+from spmdlint.analysis.variance.arguments import kind_of
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _CALLS = 3  # calls above one another through which a tuple is passed
 
@@ -21,8 +23,9 @@ def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) 
     base, index = selected
     places = list(elements(origins.ev, frame, base, index))
     if not places:
-        given = _passed(origins, frame, base, _CALLS)
+        given = _elsewhere(origins, frame, base, _CALLS)
         places = [place for where, number in given for place in elements(origins.ev, where, number, index)]
+        places += _rest(origins, frame, base, "*", index)
     if not places:
         return CONTINUE
     found = next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
@@ -65,19 +68,56 @@ def _selected(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -
     return (operation.base, known.value) if known is not None and isinstance(known.value, int) else None
 
 
-def _passed(origins: Origins, frame: Frame, base: int, depth: int) -> Iterator[tuple[Frame, int]]:
-    """The arguments that callers pass, if a tuple is a parameter, which they may have been passed themselves."""
-    operation = frame.code.operations[frame.code.root_of(base)]
-    if not isinstance(operation, s.Parameter) or depth == 0:
+def _elsewhere(origins: Origins, frame: Frame, base: int, depth: int) -> Iterator[tuple[Frame, int]]:
+    """What a parameter, a name of the module or a field may hold: the arguments of callers, and what is stored."""
+    for root in _roots(origins, frame, base) if depth else ():
+        for where, number in _held(origins, frame, root):
+            yield where, number
+            yield from _elsewhere(origins, where, number, depth - 1)
+
+
+def _roots(origins: Origins, frame: Frame, base: int) -> Iterator[s.Operation]:
+    """The operations that make what a value is, also where it is changed since."""
+    root = frame.code.operations[frame.code.root_of(base)]
+    if not isinstance(root, s.Load) or not frame.code.function.binds(root.name):
+        yield root
         return
-    for where, number in origins.passed_for(frame, operation.name):
-        yield where, number
-        yield from _passed(origins, where, number, depth - 1)
+    for number in sorted(origins.ev.reaching(frame, frame.code.root_of(base), root.name)):
+        store = frame.code.operations[number]
+        made = frame.code.operations[store.value] if isinstance(store, s.Store) else store
+        if not isinstance(made, s.Load):
+            yield made
 
 
-def of_entry(origins: Origins, frame: Frame, base: int, key: str) -> Reason | None:
+def _held(origins: Origins, frame: Frame, operation: s.Operation) -> Iterator[tuple[Frame, int]]:
+    if isinstance(operation, s.Parameter):
+        yield from origins.passed_for(frame, operation.name)
+    elif isinstance(operation, s.Load) and frame.code.scope_of(operation.name) is None:
+        top = origins.ev.free_frame(FunctionRef(frame.ref.path, 0))
+        yield from ((top, number) for number in top.code.function.stores.get(operation.name, ()))
+    elif isinstance(operation, s.Attribute):
+        for value in origins.ev.value(frame, operation.base):
+            stores = origins.ev.objects.attribute_stores(value.cls.ref) if isinstance(value, Instance) else {}
+            for method, store in stores.get(operation.name, ()):
+                stored = origins.ev.code(method).operations[store]
+                if isinstance(stored, s.StoreAttribute):
+                    yield origins.frame_of(method), stored.value
+
+
+def _rest(origins: Origins, frame: Frame, base: int, star: str, item: object) -> Iterator[tuple[Frame, int]]:
+    """What callers pass as an item of ``*args`` or ``**kwargs``."""
+    for root in _roots(origins, frame, base):
+        if isinstance(root, s.Parameter) and kind_of(frame, root.name) == star:
+            yield from origins.in_rest(frame, star, item)
+
+
+def of_entry(origins: Origins, frame: Frame, base: int, key: object) -> Reason | None:
     """Why the value under a key of a dictionary that is written out has the property."""
-    places = entries(origins.ev, frame, base, key)
+    places = list(entries(origins.ev, frame, base, key))
+    if not places:
+        given = _elsewhere(origins, frame, base, _CALLS)
+        places = [place for where, number in given for place in entries(origins.ev, where, number, key)]
+        places += _rest(origins, frame, base, "**", key)
     return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
 
 

@@ -1,4 +1,4 @@
-"""Reads from a dictionary under a key, where the program puts values into it one by one: a table, a cache.
+"""Reads from a dictionary under a key, where the program writes it out or puts values into it one by one.
 
 A literal key finds what was put under that key; a computed key finds what was put under computed keys.
 """
@@ -7,42 +7,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.analysis.evaluation.elements import entries
 from spmdlint.analysis.evaluation.fillings import methods_of
 from spmdlint.analysis.evaluation.receivers import is_own_field
-from spmdlint.analysis.evaluation.values import Frame, constant
+from spmdlint.analysis.evaluation.values import Constant, Frame, constant
+from spmdlint.analysis.variance.element import of_entry
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
+
+_FILLERS = frozenset(("update", "setdefault"))
 
 
 def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
     """Why the value that is read has the property."""
     if isinstance(frame.code.operations[operation.index], s.Slice):
         return None
-    key = constant(origins.ev.value(frame, operation.index))
-    for inside, store in _stores(origins, frame, operation.base):
-        put = inside.code.operations[store]
-        if isinstance(put, s.StoreSubscript) and constant(origins.ev.value(inside, put.index)) == key:
-            found = origins.of(inside, put.value)
+    return of_lookup(origins, frame, operation.base, operation.index)
+
+
+def of_lookup(origins: Origins, frame: Frame, base: int, index: int) -> Reason | None:
+    """Why the value of a dictionary under a key has the property."""
+    key = constant(origins.ev.value(frame, index))
+    for inside, number in _puts(origins, frame, base):
+        for value in _put_under(origins, inside, number, key):
+            found = origins.of(inside, value)
             if found is not None:
-                return origins.step(inside, store, "it is put under a key here", found)
-    return None
+                return origins.step(inside, number, "it is put under a key here", found)
+    return of_entry(origins, frame, base, key.value) if key is not None else None
 
 
-def _stores(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, int]]:
+def _put_under(origins: Origins, frame: Frame, number: int, key: Constant | None) -> Iterator[int]:
+    """The values that an operation puts into a dictionary under a key; for a computed key, under any computed key."""
+    put = frame.code.operations[number]
+    if isinstance(put, s.StoreSubscript):
+        if constant(origins.ev.value(frame, put.index)) == key:
+            yield put.value
+    elif isinstance(put, s.Call):
+        given = [argument.value for argument in put.arguments if argument.keyword is None and not argument.star]
+        if key is not None:
+            yield from (argument.value for argument in put.arguments if argument.keyword == key.value)
+        if len(given) == 2 and constant(origins.ev.value(frame, given[0])) == key:
+            yield given[1]  # setdefault
+        elif len(given) == 1 and key is not None:
+            yield from (value for where, value in entries(origins.ev, frame, given[0], key.value) if where is frame)
+
+
+def _puts(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, int]]:
     """The operations that put something into a dictionary, which is a name of the function or a field of an object."""
     operation = frame.code.operations[base]
     if isinstance(operation, s.Load):
-        for number, put in frame.code.of_kind(s.StoreSubscript):
-            filled = frame.code.operations[put.base]
-            if isinstance(filled, s.Load) and filled.name == operation.name:
+        for number, filled in _fillings(frame):
+            into = frame.code.operations[filled]
+            if isinstance(into, s.Load) and into.name == operation.name:
                 yield frame, number
     elif isinstance(operation, s.Attribute):
-        yield from _of_field(origins, frame, operation)
+        for method in methods_of(origins.ev, frame, operation.base):
+            code = origins.ev.code(method)
+            inside = origins.frame_of(method)
+            yield from (
+                (inside, n) for n, base in _fillings(inside) if is_own_field(code.function, base, operation.name)
+            )
 
 
-def _of_field(origins: Origins, frame: Frame, field: s.Attribute) -> Iterator[tuple[Frame, int]]:
-    for method in methods_of(origins.ev, frame, field.base):
-        code = origins.ev.code(method)
-        for number, put in code.of_kind(s.StoreSubscript):
-            if is_own_field(code.function, put.base, field.name):
-                yield origins.frame_of(method), number
+def _fillings(frame: Frame) -> Iterator[tuple[int, int]]:
+    """The operations of a function that put something into a dictionary, each with the dictionary."""
+    yield from ((number, put.base) for number, put in frame.code.of_kind(s.StoreSubscript))
+    for number, call in frame.code.of_kind(s.Call):
+        method = frame.code.operations[call.function]
+        if isinstance(method, s.Attribute) and method.name in _FILLERS:
+            yield number, method.base

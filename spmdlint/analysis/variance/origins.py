@@ -29,7 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance import setelsewhere
 from spmdlint.analysis.variance.alone import Alone
-from spmdlint.analysis.variance.arguments import argument_for, arguments_for
+from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, passed_on
 from spmdlint.analysis.variance.defaults import default_values, factories
 from spmdlint.analysis.variance.fallbacks import (
     parameters_asked,
@@ -453,33 +453,64 @@ class Origins:
         context = self._walk.asks(frame)
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
-            given = self._argument(frame, operation.name, call, context.caller)
-            if given is None:
-                return None
             with self._walk.outside(context):
-                found = self.of(*given)
-            text = f"it is passed as {operation.name!r}"
-            return self.step(context.caller, context.number, text, found) if found is not None else None
+                given = self._arguments(frame, operation.name, call, context.caller)
+                found = surest(self.of(*each) for each in given)
+            if found is not None:
+                return self.step(context.caller, context.number, f"it is passed as {operation.name!r}", found)
+            return self._default(frame, operation.name) if _omits(call) and not given else None
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
-        for caller, passing, given in arguments_for(self.ev, self.reach, frame, operation.name, edges):
-            found = self.of(*given)
-            if found is not None:
-                return self.step(caller, passing, f"it is passed as {operation.name!r}", found)
-        return None
+        omitted = not edges
+        for caller, passing, one in arguments_for(self.ev, self.reach, frame, operation.name, edges):
+            call = caller.code.operations[passing]
+            for each in [one] if one is not None else self._forwarded(frame, operation.name, call, caller):
+                found = self.of(*each)
+                if found is not None:
+                    return self.step(caller, passing, f"it is passed as {operation.name!r}", found)
+            omitted = omitted or (one is None and _omits(call))
+        return self._default(frame, operation.name) if omitted else None
+
+    def _default(self, frame: Frame, name: str) -> Reason | None:
+        """Why the default of a parameter has the property."""
+        outer, number = frame.outer, self.ev.default_of(frame.ref, frame.outer, name)
+        found = self.of(outer, number) if outer is not None and number is not None else None
+        if outer is None or number is None or found is None:
+            return None
+        return self.step(outer, number, f"it is the default of {name!r}", found)
 
     def passed_for(self, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:
         """The arguments for a parameter: of the call that is followed, or of all calls that are known."""
+        for caller, call in self._calls_into(frame):
+            yield from self._arguments(frame, name, call, caller)
+
+    def in_rest(self, frame: Frame, star: str, item: object) -> Iterator[tuple[Frame, int]]:
+        """What calls pass as an item of the ``*args`` of a function, by position, or of its ``**kwargs``, by name."""
+        for caller, call in self._calls_into(frame):
+            given = in_rest(self.ev, frame, star, item, call, caller)
+            if given is not None:
+                yield caller, given
+
+    def _calls_into(self, frame: Frame) -> list[tuple[Frame, s.Call]]:
+        """The call that is followed into a function, or all that are known."""
         context = self._walk.asks(frame)
         calls = [(edge.caller, edge.number) for edge in self._calls_of(frame.ref)]
-        for caller, number in calls if context is None else [(context.caller, context.number)]:
-            given = self._argument(frame, name, caller.code.operations[number], caller)
-            if given is not None:
-                yield given
+        calls = calls if context is None else [(context.caller, context.number)]
+        operations = [(caller, caller.code.operations[number]) for caller, number in calls]
+        return [(caller, call) for caller, call in operations if isinstance(call, s.Call)]
 
     def _argument(self, frame: Frame, name: str, call: s.Operation, caller: Frame) -> tuple[Frame, int] | None:
         return argument_for(self.ev, frame, name, call, caller) if isinstance(call, s.Call) else None
+
+    def _arguments(self, frame: Frame, name: str, call: s.Operation, caller: Frame) -> list[tuple[Frame, int]]:
+        """The argument for a parameter, or what the callers of the caller pass for it, whose arguments it passes on."""
+        given = self._argument(frame, name, call, caller)
+        return [given] if given is not None else list(self._forwarded(frame, name, call, caller))
+
+    def _forwarded(self, frame: Frame, name: str, call: s.Operation, caller: Frame) -> Iterator[tuple[Frame, int]]:
+        for star, item in passed_on(self.ev, frame, name, call, caller) if isinstance(call, s.Call) else ():
+            yield from self.in_rest(caller, star, name if star == "**" else item)
 
     def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
         """The calls of a function, each once: regardless of who calls the caller, where it certainly makes the call."""
@@ -493,3 +524,8 @@ class Origins:
                 once.setdefault((edge.site, None if edge.site in free else edge.caller), edge)
             self._entries[ref] = list(once.values())
         return self._entries[ref]
+
+
+def _omits(call: s.Operation) -> bool:
+    """Whether a call passes nothing for a parameter that it does not name: it has no starred argument."""
+    return isinstance(call, s.Call) and not any(argument.star for argument in call.arguments)
