@@ -19,7 +19,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Constant, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.worlds.process import MAX_DEPTH, Given, Job, Made, Process
 from spmdlint.analysis.worlds.values import Key, UndecidedError, VoidError
 from spmdlint.knowledge.units import units
@@ -33,6 +33,8 @@ NUMBERS = (2, 1, 3, 0, 12)
 MAX_UNKNOWN = 3
 """The most unknowns that may decide something; their values are tried in all combinations."""
 MAX_CONSTANT = 2_000
+MAX_MORE = 10
+"""The most lengths that are tried because of the constants of a function."""
 MAX_RUNS = 600
 
 Varies = Callable[[Frame, int], bool]
@@ -108,7 +110,7 @@ class Worlds:
         that only a job sees which the program has ended counts: its author has excluded it.
         """
         tried = self._tried(frame, frozenset((call,)))
-        if tried is None or not tried.has_both_answers(test):
+        if tried is None or tried.omits or not tried.has_both_answers(test):
             return False
         counts = [_counts(made, call) for made in self._outcomes(frame, call)]
         return any(map(any, counts)) and all(map(_even, counts))
@@ -119,7 +121,7 @@ class Worlds:
         ``same`` is as in :meth:`different`, and ``test`` as in :meth:`alike`.
         """
         tried = self._tried(frame, frozenset(same))
-        if tried is None or not tried.has_both_answers(test):
+        if tried is None or tried.omits or not tried.has_both_answers(test):
             return False
         outcomes = [made for made in tried.outcomes.values() if made is not None]
         return any(any(made) for made in outcomes) and all(len(set(_sequences(made, same))) == 1 for made in outcomes)
@@ -191,10 +193,20 @@ class _Search:
         self.keys: list[Key] = []
         self.outcomes: dict[tuple[int, tuple[int, ...]], Outcome | None] = {}
         self._runs = 0
-        constants = {
-            o.value for _, o in frame.code.of_kind(s.Const) if type(o.value) is int and 3 < o.value <= MAX_CONSTANT
-        }
-        self._more = tuple(sorted({n for c in constants for n in (c, c + 1, 2 * c + 1)}))[:6]
+        constants = sorted(n for n in self._constants(frame) if n > max(NUMBERS[:4]))
+        self.omits = any(n > MAX_CONSTANT for n in constants)
+        """Whether the function names a number that no world is large enough for."""
+        # Where something ends or begins at a constant: for all, and for the parts of two or three processes.
+        small = [n for n in constants if n <= MAX_CONSTANT]
+        near: list[Callable[[int], int]] = [lambda c: c, lambda c: c + 1, lambda c: 2 * c - 1]
+        near += [lambda c: 3 * c - 1, lambda c: 2 * c + 1]
+        self._more = tuple(dict.fromkeys(around(c) for around in near for c in small))[:MAX_MORE]
+
+    def _constants(self, frame: Frame) -> set[int]:
+        """The numbers that a function names."""
+        named = (n for kind in (s.Const, s.Load, s.Attribute) for n, _ in frame.code.of_kind(kind))
+        known = (certain(self.job.ev.value(frame, number)) for number in named)
+        return {each.value for each in known if isinstance(each, Constant) and type(each.value) is int}
 
     def is_complete(self) -> bool:
         """Try all worlds; whether nothing in them was undecided."""
