@@ -15,6 +15,7 @@ class SlipTable(Struct, frozen=True):
 
     methods: frozenset[str]
     users: frozenset[str]
+    placing: frozenset[str]
     reshape: frozenset[str]
     shapes: Mapping[str, int]
     dimensions: Mapping[str, tuple[str, ...]]
@@ -28,6 +29,7 @@ def slip_table() -> SlipTable:
     return SlipTable(
         methods=frozenset(table["methods"]),
         users=frozenset(table["users"]),
+        placing=frozenset(table["placing"]),
         reshape=frozenset(table["reshape"]),
         shapes=table["shapes"],
         dimensions={name: tuple(parameters) for name, parameters in table["dimensions"].items()},

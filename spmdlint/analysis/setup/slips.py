@@ -171,7 +171,7 @@ class Slips:
 
     def _is_array(self, value: Value) -> bool:
         if isinstance(value, Applied):
-            return self.ev.knowledge.gives_array(value.name)
+            return value.name in self.table.placing or self.ev.knowledge.gives_array(value.name)
         if not isinstance(value, Called) or not isinstance(value.function, Applied):
             return False
         known = self.ev.knowledge.get(value.function.name)

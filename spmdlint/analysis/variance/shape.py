@@ -7,7 +7,7 @@ only the target size counts. An array of a process's share has the share's lengt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.code import LINKS
@@ -217,11 +217,16 @@ class Shape(Property):
             return False
         stores = origins.ev.reaching(frame, load, operation.name)
         for store in sorted(stores) if len(stores) > 1 else ():
-            call = frame.code.operations[frame.code.root_of(store)]
-            callee = frame.code.operations[call.function] if isinstance(call, s.Call) else None
-            if isinstance(call, s.Call) and isinstance(callee, (s.Load, s.Attribute)) and "pad" in callee.name:
-                given = [frame.code.operations[argument.value] for argument in call.arguments[:1]]
-                own = any(isinstance(each, s.Load) and each.name == operation.name for each in given)
+            made = frame.code.operations[frame.code.root_of(store)]
+            given: tuple[int, ...] = ()
+            if isinstance(made, s.Collected):  # the arrays of a dictionary or list, one by one
+                loops = [frame.code.operations[loop] for loop in made.loops]
+                given = tuple(loop.iterable for loop in loops if isinstance(loop, s.Next))
+                made = frame.code.operations[frame.code.root_of(made.element)]
+            callee = frame.code.operations[made.function] if isinstance(made, s.Call) else None
+            if isinstance(made, s.Call) and isinstance(callee, (s.Load, s.Attribute)) and "pad" in callee.name:
+                given = given or tuple(argument.value for argument in made.arguments[:1])
+                own = any(_names(frame, each, operation.name) for each in given)
                 if own and origins.of(frame, store) is None:
                     return True
         return False
@@ -340,6 +345,8 @@ class Shape(Property):
             number = pending.pop()
             if isinstance(operation, s.Display):
                 pending.extend(operation.elements)
+            elif _joins_lists(operation, function):
+                pending.extend((operation.left, operation.right))
             else:
                 sizes.append(number)
         found = next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
@@ -424,3 +431,19 @@ def _takes_all(index: s.Operation) -> bool:
     if isinstance(index, s.Slice):
         return index.lower is None and index.upper is None and index.step is None
     return isinstance(index, s.Const) and index.value is ...
+
+
+def _names(frame: Frame, number: int, name: str) -> bool:
+    """Whether a value is read from a name, or from what a method of it gives, such as ``items()``."""
+    operation = frame.code.operations[number]
+    method = frame.code.operations[operation.function] if isinstance(operation, s.Call) else None
+    base = frame.code.operations[method.base] if isinstance(method, s.Attribute) else operation
+    return isinstance(base, s.Load) and base.name == name
+
+
+def _joins_lists(operation: s.Operation, function: s.Function) -> TypeGuard[s.Binary]:
+    """Whether lists are put together: ``[(0, more)] + [(0, 0)] * 3``."""
+    if not isinstance(operation, s.Binary) or operation.operator not in ("+", "*"):
+        return False
+    sides = [function.operations[side] for side in (operation.left, operation.right)]
+    return any(isinstance(side, s.Display) or _joins_lists(side, function) for side in sides)
