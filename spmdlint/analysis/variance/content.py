@@ -301,7 +301,7 @@ class Variance(Property):
     ) -> Reason | None:
         """Why formatted text varies: because of its parts, where objects are formatted by their ``__str__``."""
         for part in operation.parts:
-            found = found or self._by_own_method(origins, frame, number, part, "__str__")
+            found = found or origins.of_special(frame, number, part, "__str__")
         return self._stamp(frame, number, found)
 
     @staticmethod
@@ -406,7 +406,7 @@ class Variance(Property):
         if name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _OF_KIND:
             return None
         if name == "builtins.len":
-            own = self._by_own_method(origins, frame, number, arguments[0], "__len__") if arguments else None
+            own = origins.of_special(frame, number, arguments[0], "__len__") if arguments else None
             return self._counted(frame, number, self.length.any_of(frame, arguments)) or own
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
@@ -427,18 +427,6 @@ class Variance(Property):
         if found is None or found.kind != "identity":
             return found
         return Reason(Site(frame.ref, number), "this is how many of them this process has", "data", found)
-
-    @staticmethod
-    def _by_own_method(origins: Origins, frame: Frame, number: int, given: int, name: str) -> Reason | None:
-        """Why what Python gets from a special method of an object of the project varies."""
-        for value in ordered(origins.ev.value(frame, given)):
-            if isinstance(value, Instance):
-                for method in origins.ev.objects.attribute(value, name):
-                    if isinstance(method, FunctionValue):
-                        found = origins.of_returns(origins.ev.free_frame(method.ref))
-                        if found is not None:
-                            return origins.step(frame, number, f"its {name}() returns it", found)
-        return None
 
     @staticmethod
     def _zipped(origins: Origins, frame: Frame, number: int) -> Reason | None:

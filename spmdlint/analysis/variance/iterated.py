@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.exits import exits
-from spmdlint.analysis.variance.guarded import tells_who
+from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
@@ -78,9 +78,9 @@ class Iterated:
             if not any(isinstance(each, External) and each.name == _STOP for each in kinds):
                 continue
             for branch in self.length.control.choosing(frame, (number,), None):
-                found = of_truth(self.length.content, frame, branch.test)
-                if found is not None and (tells_who(found) or found.kind == "data"):
-                    return Reason(Site(frame.ref, branch.test), "it ends when this says so", "data", found)
+                found = _ends(of_truth(self.length.content, frame, branch.test))
+                if found is not None:
+                    return _at(frame, branch.test, "it ends when this says so", found)
         return None
 
     def of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
@@ -111,8 +111,8 @@ class Iterated:
                 if found is not None:
                     return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
             else:
-                found = self.length.content.of(frame, test)
-                if found is not None and found.kind == "data":
+                found = _ends(self.length.content.of(frame, test))
+                if found is not None and not tells_who(found):
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
         found = self._delegated(origins, frame) or self._until_left(frame, yields)
         found = found or self.length.of_dealt(origins, frame, sorted(yields.values()))
@@ -135,11 +135,22 @@ class Iterated:
         flow = frame.code.flow
         for header, body in flow.loops.items():
             for _, test in exits(flow, header) if not body.isdisjoint(yields) else ():
-                found = of_truth(content, frame, test)
-                if found is not None and (tells_who(found) or found.kind == "data"):
-                    site = Site(frame.ref, test)
-                    return Reason(site, f"{function.name}() yields until this ends it", "data", found)
+                found = _ends(of_truth(content, frame, test))
+                if found is not None:
+                    return _at(frame, test, f"{function.name}() yields until this ends it", found)
         return None
+
+
+def _ends(found: Reason | None) -> Reason | None:
+    """A reason for a condition, if it surely ends an iteration at another element on some processes."""
+    if found is None or not (tells_who(found) or tells_when(found) or found.kind == "data"):
+        return None
+    return found
+
+
+def _at(frame: Frame, test: int, text: str, found: Reason) -> Reason:
+    """A reason with the end of an iteration in front: how many elements there are is data, or comes at any time."""
+    return Reason(Site(frame.ref, test), text, found.kind if tells_when(found) else "data", found)
 
 
 def _never_ends(ev: Evaluator, frame: Frame, yields: Mapping[int, int]) -> bool:

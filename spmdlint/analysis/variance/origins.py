@@ -428,6 +428,21 @@ class Origins:
             return None
         return self._walk.find(self._known, (frame, "returns"), lambda: self._of_returns(frame))
 
+    def of_special(self, frame: Frame, number: int, given: int, *names: str) -> Reason | None:
+        """Why what Python gets from a special method of an object of the project varies: the first that it has."""
+        for value in ordered(self.ev.value(frame, given)):
+            if not isinstance(value, Instance):
+                continue
+            for name in names:
+                methods = [m for m in self.ev.objects.attribute(value, name) if isinstance(m, FunctionValue)]
+                for method in methods:
+                    found = self.of_returns(self.ev.free_frame(method.ref))
+                    if found is not None:
+                        return self.step(frame, number, f"its {name}() returns it", found)
+                if methods:
+                    break
+        return None
+
     def frame_of(self, ref: FunctionRef) -> Frame:
         """The frame of a function as entered by the call that is followed, or its frame without a known call."""
         return self._walk.frame_of(ref) or self.ev.free_frame(ref)

@@ -55,7 +55,7 @@ def of_truth(
         if not held and (_is_filled(ev, frame, test, depth) or _is_chosen_anew(ev, frame, stores)):
             return None
         only_named = held and all(of_truth(content, frame, n, depth, asked) is None for n in held)
-        return None if only_named else content.of(frame, test)
+        return None if only_named else _asked(content, frame, test)
     if isinstance(operation, s.Store):
         return of_truth(content, frame, operation.value, depth, asked)
     if isinstance(operation, s.IfExp):
@@ -71,13 +71,18 @@ def of_truth(
             return None
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and even "0" is true
-    found = content.of(frame, test)
+    found = _asked(content, frame, test)
     handed_on = found is not None and isinstance(operation, (s.Attribute, s.Parameter))
     if found is not None and handed_on and source_function(ev, found).startswith("tempfile."):
         return None  # the name of a temporary file or folder, which is never empty
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth, asked) else None
+
+
+def _asked(content: Origins, frame: Frame, number: int) -> Reason | None:
+    """Why a value differs, or what it answers if it is an object that is asked whether it is true."""
+    return content.of(frame, number) or content.of_special(frame, number, number, "__bool__", "__len__")
 
 
 def _is_an_object(ev: Evaluator, frame: Frame, number: int) -> bool:
