@@ -116,6 +116,10 @@ class Met(Struct, frozen=True):
     wrapped: Wrapped | None = None
 
 
+UNNAMED = ""
+"""The axis of a map that gives it no name."""
+
+
 class Mapped(Struct, frozen=True):
     """A map over rows, with the type of what its body returns."""
 
@@ -326,6 +330,10 @@ class Bodies:
 
     def _by_rows(self, use: MapUse, known: Known, function: Value) -> Iterator[Unreduced]:
         axes = bound_axes(self.calls, use.applied)
+        if not axes.open and not axes.names and known.axes is not None:
+            # No reduction can name the axis, so all that is known is that the rows of the outputs differ.
+            _, result, rows = self._rows(use, function, UNNAMED, frozenset())
+            self._mapped.setdefault(use.applied, Mapped(use, UNNAMED, rows, result))
         if axes.open or len(axes.names) != 1:
             return
         axis = next(iter(axes.names))

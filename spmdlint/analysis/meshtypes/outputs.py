@@ -10,7 +10,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain, constant
-from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
+from spmdlint.analysis.meshtypes.bodies import UNNAMED, Bodies, Mapped
 from spmdlint.analysis.meshtypes.rows import is_carried
 from spmdlint.analysis.meshtypes.states import (
     DIFFERENT,
@@ -100,6 +100,8 @@ class Outputs:
         if given is None:
             return
         mapped = given.mapped
+        if mapped.axis == UNNAMED:
+            return  # each row may well be meant to be a result of its own
         for part, leaf in _parts(given.type, given.part):
             if leaf.state(mapped.axis) == "partial" and mapped.rows.of_some_data(leaf.rows):
                 use, origin = mapped.use, leaf.held(mapped.axis).origin
