@@ -367,7 +367,7 @@ class Divergences:
         """The calls of both arms that count behind the condition, without those that all processes made before."""
         left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in arms)
         counting = [self._counting(frame, calls, reason, loop) for calls in left]
-        if dealt_by(self.facets.content, frame, test):
+        if dealt_by(self.facets.content, frame, test) is not None:
             return [tuple(c for c in calls if c.strength == "strong") for calls in counting]
         return counting
 

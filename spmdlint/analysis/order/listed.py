@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.order.shares import names_a_share
 from spmdlint.analysis.variance.cuts import cut_by
+from spmdlint.analysis.variance.dealt import dealt_by
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -86,8 +87,10 @@ class Listings:
                     yield from self._share(frame, number, operation)
                 elif isinstance(operation, s.Call):
                     yield from self._shard(frame, number, operation)
-                elif isinstance(operation, s.Next) and self._decides(frame, block, number) and ref in self.reach.host:
-                    yield from self._loop(frame, block, operation)
+                elif isinstance(operation, s.Next) and self._decides(frame, block, number):
+                    yield from self._dealt(frame, block, number, operation)
+                    if ref in self.reach.host:
+                        yield from self._loop(frame, block, operation)
 
     @staticmethod
     def _decides(frame: Frame, block: int, number: int) -> bool:
@@ -128,6 +131,11 @@ class Listings:
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
         """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""
+        if self._calls(frame, operation, "itertools.islice") and len(operation.arguments) > 1:
+            first, *ends = (argument.value for argument in operation.arguments)
+            reason, share = self.listing.of(frame, first), self.variance.any_of(frame, ends)
+            if reason is not None and share is not None and share.kind == "identity":
+                yield ListingShare(Site(frame.ref, number), reason, share)
         method = self.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in SHARDERS | _SKIPPERS:
             return
@@ -135,6 +143,22 @@ class Listings:
         share = self.variance.any_of(frame, [a.value for a in operation.arguments]) if reason is not None else None
         if reason is not None and share is not None and share.kind == "identity":
             yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _dealt(self, frame: Frame, header: int, number: int, loop: s.Next) -> Iterator[ListingShare]:
+        """Shares by ``if i % n == rank`` in a loop over ``enumerate(files)``."""
+        call = frame.code.operations[frame.code.root_of(loop.iterable)]
+        if not isinstance(call, s.Call) or not call.arguments or not self._calls(frame, call, "builtins.enumerate"):
+            return
+        reason = self.listing.of(frame, call.arguments[0].value)
+        if reason is None:
+            return
+        for block in sorted(self.ev.flow(frame.ref).loop_body(header)):
+            test = frame.code.function.blocks[block].test
+            found = dealt_by(self.variance, frame, test) if test is not None else None
+            counted = frame.code.operations[frame.code.root_of(found[1])] if found is not None else None
+            if found is not None and isinstance(counted, s.Item) and (counted.value, counted.index) == (number, 0):
+                yield ListingShare(Site(frame.ref, call.arguments[0].value), reason, found[0])
+                return
 
     def _numbers(self, frame: Frame, live: frozenset[int]) -> Iterator[ListingNumbers]:
         """Numbers in ``{name: i for i, name in enumerate(listing)}``, or by ``ids[name] = len(ids)`` in a loop."""

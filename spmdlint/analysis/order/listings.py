@@ -23,12 +23,14 @@ from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS, VIEWS
 from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
 DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
 """What makes a data set from a list, by the last part of its name."""
 # Methods of data sets that keep the order, or shuffle it in their own way.
+_PARTING = frozenset(("split", "split evenly", "islice"))
 _KEEPERS = KEEPERS | {"shuffle", "skip"}
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"
@@ -85,6 +87,7 @@ class ListingOrder(Property):
                 if known is not None and known.shuffles:
                     return self._shuffled(origins, frame, number, operation, known)
                 makes = known is None and callee.name.rsplit(".", 1)[-1] in DATASET_MAKERS
+                makes = makes or elements().get(callee.name) in _PARTING
                 if callee.name in LISTERS or makes or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
                 return None

@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
 from spmdlint.analysis.evaluation.values import (
     Applied,
+    Arguments,
     Called,
     ClassValue,
     Constant,
@@ -437,6 +438,9 @@ class Variance(Property):
         callees = origins.ev.value(frame, call.function)
         zips = any(isinstance(callee, External) and callee.name == "builtins.zip" for callee in callees)
         return origins.of(frame, call.arguments[1].value) if zips else None
+
+    def given_by(self, function: External, site: Site) -> Reason | None:
+        return self.sources.of_applied(Applied(function.name, Arguments(), site))
 
     # -- stores in other functions
 

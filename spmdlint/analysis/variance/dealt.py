@@ -28,10 +28,10 @@ class Dealt:
             around = flow.loops_around(branch.block)
             if not around:
                 continue
-            found = _compared(content, frame, branch.test)
+            found = dealt_by(content, frame, branch.test)
             each = self._goes_over(content, frame, around[0])
             if found is not None and each is not None:
-                return found, branch.test, each
+                return found[0], branch.test, each
         return None
 
     def _goes_over(self, content: Origins, frame: Frame, header: int) -> int | None:
@@ -49,17 +49,12 @@ class Dealt:
         return step.iterable
 
 
-def dealt_by(content: Origins, frame: Frame, test: int) -> bool:
-    """Whether a condition deals elements to the processes, so that each works on its own under it."""
-    return _compared(content, frame, test) is not None
-
-
-def _compared(content: Origins, frame: Frame, test: int) -> Reason | None:
-    """The process index in ``i % n == rank``, or in its negation."""
+def dealt_by(content: Origins, frame: Frame, test: int) -> tuple[Reason, int] | None:
+    """The process index in ``i % n == rank``, or in its negation, and ``i``: the condition deals elements out."""
     operations = content.ev.function(frame).operations
     operation = operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":
-        return _compared(content, frame, operation.operand)
+        return dealt_by(content, frame, operation.operand)
     if not isinstance(operation, s.Compare) or operation.operators not in (("==",), ("!=",)):
         return None
     for one, other in (operation.operands, operation.operands[::-1]):
@@ -67,5 +62,5 @@ def _compared(content: Origins, frame: Frame, test: int) -> Reason | None:
         if isinstance(rest, s.Binary) and rest.operator == "%":
             found = content.of(frame, other)
             if found is not None and found.kind == "identity" and content.of(frame, rest.right) is None:
-                return found
+                return found, rest.left
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import FIELD_FUNCTIONS
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -26,8 +26,8 @@ def default_values(evaluator: Evaluator, cls: FunctionRef, name: str) -> Iterato
             yield value
 
 
-def factories(evaluator: Evaluator, cls: FunctionRef, name: str) -> Iterator[tuple[int, Frame]]:
-    """The functions of the project that make the default of a field: where each is named, and its frame."""
+def factories(evaluator: Evaluator, cls: FunctionRef, name: str) -> Iterator[tuple[int, Frame | External]]:
+    """The functions that make the default of a field: where each is named, and its frame, or that of a library."""
     frame = evaluator.free_frame(cls)
     for value in _stored(frame, name):
         made = frame.code.operations[value]
@@ -38,6 +38,8 @@ def factories(evaluator: Evaluator, cls: FunctionRef, name: str) -> Iterator[tup
                     entered = evaluator.entered_frame(factory, Arguments(), 1)
                     if entered is not None:
                         yield argument.value, entered
+                elif isinstance(factory, External):
+                    yield argument.value, factory
 
 
 def _stored(frame: Frame, name: str) -> list[int]:

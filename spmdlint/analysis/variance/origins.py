@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
+    External,
     Frame,
     FunctionValue,
     Instance,
@@ -63,6 +64,10 @@ class Property(ABC):
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """The answer of one operation if the walk has found nothing further back."""
+        return None
+
+    def given_by(self, function: External, site: Site) -> Reason | None:
+        """Why what a library's function returns has the property, if something else calls it, without arguments."""
         return None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
@@ -358,10 +363,9 @@ class Origins:
             found = self.any_of(self.ev.free_frame(cls.ref), default_values(self.ev, cls.ref, name))
             if found is not None:
                 return self.step(frame, number, f"{name!r} is set in the class body", found)
-            for place, factory in factories(self.ev, cls.ref, name):
-                found = self.of_returns(factory)
-                if found is not None:
-                    return Reason(Site(cls.ref, place), f"this makes the default of {name!r}", found.kind, found)
+            made = self._of_factories(cls.ref, name)
+            if made is not None:
+                return made
             # What is made as one of a base class is no object of this one.
             for where, call, value in self.reach.constructed.given(cls, name) if cls == base.cls else ():
                 found = self.of(where, value)
@@ -374,6 +378,18 @@ class Origins:
                 found = self.of_returns(self.ev.free_frame(getter))
                 if found is not None:
                     return self.step(frame, number, f"the property {name!r} returns it", found)
+        return None
+
+    def _of_factories(self, cls: FunctionRef, name: str) -> Reason | None:
+        """Why what makes the default of a field gives it the property."""
+        for place, factory in factories(self.ev, cls, name):
+            site = Site(cls, place)
+            if isinstance(factory, External):
+                found = self.property.given_by(factory, site)
+            else:
+                found = self.of_returns(factory)
+            if found is not None:
+                return Reason(site, f"this makes the default of {name!r}", found.kind, found)
         return None
 
     def _stores(
