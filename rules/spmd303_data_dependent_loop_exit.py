@@ -53,7 +53,9 @@ class DataDependentLoopExit(BranchRule):
     What an unknown library does with the process index is not known: a loader that receives it is not followed. An
     iterator that is cut off after a number of steps (`itertools.islice`) is assumed to have that many on every process.
     Slices whose two ends move together have the same length and are not reported. Calls of a bare `jit` count if they
-    take their own previous result, as a training step does, in a program that looks like a multi-process program.
+    take their own previous result, as a training step does, in a program that looks like a multi-process program; not
+    if that program calls `jax.distributed.initialize` and none of its own files names a mesh or a global array, so that
+    all its arrays seem to be those of one process. `spmdlint explain` then says that the call is local.
     """
 
     code = "SPMD303"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from spmdlint.analysis.nodefacts import FileFacts
+from spmdlint.analysis.nodefacts import FileFacts, NodeKind
 from spmdlint.facts import Facts
 from spmdlint.program.layout import Span
 from spmdlint.program.spans import span_of
@@ -40,4 +40,7 @@ def facts_of(node: cst.CSTNode, spans: Mapping[int, Span], file: FileFacts) -> F
     """
     while type(node) in _WRAPPING:
         node = getattr(node, _WRAPPING[type(node)])
-    return file.of(span_of(node, spans), is_call=isinstance(node, cst.Call))
+    kind: NodeKind = "call" if isinstance(node, cst.Call) else "other"
+    if isinstance(node, (cst.FunctionDef, cst.Lambda)):
+        kind = "definition"
+    return file.of(span_of(node, spans), kind)

@@ -334,6 +334,39 @@ def test_what_a_call_calls_and_whether_it_is_parallel(own):
     assert (told[0]["axes"], told[0]["bound"], told[1]["bound"]) == (["data"], "yes", "no")
 
 
+DEFINITIONS = """\
+import jax
+from jax.experimental import multihost_utils
+
+def quiet():
+    print()
+
+def loud(name=lambda: 3):
+    multihost_utils.sync_global_devices("x")
+    return [jax.process_index()]
+
+wait = lambda: multihost_utils.sync_global_devices("y")
+ask({"a": 1, "b": {"c": jax.process_index()}})
+ask({"a": 1})
+"""
+
+
+def test_definitions_and_dictionaries(own):
+    told = asked(own, DEFINITIONS)
+    assert [each["difference"] for each in told] == ["yes", "no"]
+    rule = PLAIN[: PLAIN.index("    VALID")] + (
+        "    def _tell(self, node):\n"
+        "        if self.facts(node).parallel.answer == 'yes':\n"
+        "            self.report(node, 'waits')\n\n"
+        "    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:\n"
+        "        self._tell(node)\n\n"
+        "    def visit_Lambda(self, node: cst.Lambda) -> None:\n"
+        "        self._tell(node)\n"
+    )
+    own.write({"own.py": rule})
+    assert [each["location"]["row"] for each in own.check("--select", "ACME").json] == [7, 11]
+
+
 GUARDS = """\
 import jax
 from acme import IS_MAIN, is_main

@@ -277,7 +277,7 @@ class Explainer:
             self._callees(values),
             self._callees(self._passed(frame, operation, values)),
             UNKNOWN in values or not values or any(self._strange(value) for value in values),
-            self._extent(values, effect),
+            self._extent(frame, values, effect),
             effect,
             len(effect) >= MAX_CALLS,
             written(self.terms.of_call(frame, number, operation)),
@@ -334,7 +334,7 @@ class Explainer:
     def _first_row(self, ref: FunctionRef) -> int:
         return self.project.modules[ref.path].summary.position(self.project.function(ref).start)[0]
 
-    def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
+    def _extent(self, frame: Frame, values: Values, effect: tuple[ParallelCall, ...]) -> str:
         """The extent of the call itself, in words."""
         if any(on_local_devices(value) for value in values):
             return "local: it runs on devices of this process"
@@ -345,7 +345,13 @@ class Explainer:
             return "weak: it spans processes if its arguments do"
         if not effect and any(isinstance(value, Free) for value in values):
             return "that of whichever function it is"
+        if not effect and any(map(self._compiles, values)) and self.effects.spreading.keeps_to_itself(frame.ref.path):
+            return "local: no file of this program, which starts its processes, puts an array on devices of several"
         return "not a parallel call itself" if effect else "not a parallel call"
+
+    def _compiles(self, value: Value) -> bool:
+        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+        return known is not None and known.kind == "jit"
 
 
 def _says(part: Part) -> bool:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from spmdlint.analysis.answers import Answers, joined
 from spmdlint.analysis.evaluation.values import Frame, Site
@@ -28,6 +29,9 @@ MAX_WAYS = 64
 _BESIDE = (s.Parameter, s.Next, s.Item, s.Enter, s.Leave, s.Captured, s.Declare, s.Delete)
 
 
+NodeKind = Literal["call", "definition", "other"]
+
+
 class FileFacts:
     """The facts about the nodes of one file.
 
@@ -41,9 +45,9 @@ class FileFacts:
         self.asked = False
         """Whether anything was asked that depends on more than the text of the file."""
 
-    def of(self, span: Span, *, is_call: bool = False) -> Facts:
-        """The facts about the node with this span; ``is_call``: it is a call, and not the function that is called."""
-        return NodeFacts(self, span, is_call)
+    def of(self, span: Span, kind: NodeKind = "other") -> Facts:
+        """The facts about the node with this span: a call (and not what is called), a definition, or neither."""
+        return NodeFacts(self, span, kind)
 
     def place(self, span: Span) -> Place:
         """The place of a span."""
@@ -74,10 +78,11 @@ class FileFacts:
 class NodeFacts:
     """The facts about one node."""
 
-    def __init__(self, file: FileFacts, span: Span, is_call: bool) -> None:
+    def __init__(self, file: FileFacts, span: Span, kind: NodeKind) -> None:
         self._file = file
         self._span = span
-        self._is_call = is_call
+        self._is_call = kind == "call"
+        self._is_definition = kind == "definition"
 
     @property
     def path(self) -> Path:
@@ -93,7 +98,8 @@ class NodeFacts:
         if answers is None or not frames:
             return Difference()
         with deep():
-            found = [answers.words.difference(f, answers.explainer.variation(f, n)) for f, n in frames]
+            parts = [(frame, part) for frame, number in frames for part in _parts(frame, number)]
+            found = [answers.words.difference(f, answers.explainer.variation(f, n)) for f, n in parts]
         aspects = tuple(dict.fromkeys(aspect for each in found for aspect in each.aspects))
         return Difference(any_of(each.answer for each in found), aspects)
 
@@ -111,7 +117,7 @@ class NodeFacts:
         answers, frames = self._asked()
         if answers is None or not (frames or self._inside):
             return Parallel()
-        sites = self._exact if self._is_call else self._inside
+        sites = self._exact if self._is_call else self._body or self._inside
         if not sites:
             return Parallel()
         with deep():
@@ -176,6 +182,17 @@ class NodeFacts:
         return plain or sites
 
     @cached_property
+    def _body(self) -> list[Site]:
+        """The operations of the function that the node defines, if it is a definition."""
+        answers = self._file.answers
+        inside = map(self._operation, self._inside if self._is_definition else ())
+        made = [each for each in inside if isinstance(each, s.MakeFunction)]
+        if answers is None or not made:
+            return []
+        ref = FunctionRef(self._file.path, made[-1].function)
+        return [Site(ref, number) for number in range(len(answers.ev.project.function(ref).operations))]
+
+    @cached_property
     def _inside(self) -> list[Site]:
         """The operations inside the node, of the outermost function that has any there, in the order of the code."""
         start, end = self._span
@@ -187,3 +204,11 @@ class NodeFacts:
         answers = self._file.answers
         assert answers is not None  # without it there are no sites
         return answers.ev.project.function(site.ref).operations[site.number]
+
+
+def _parts(frame: Frame, number: int) -> list[int]:
+    """What a value is made of, if it is a dictionary that is written out: it differs if one of them does."""
+    operation = frame.code.operations[number]
+    if not isinstance(operation, s.DictDisplay) or not operation.values:
+        return [number]
+    return [part for value in operation.values for part in _parts(frame, value)]
