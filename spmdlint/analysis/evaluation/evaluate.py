@@ -61,6 +61,8 @@ from spmdlint.program.sharing import shared
 MAX_DEPTH = 12  # nested frames
 _NONE = one(Constant(None))
 Decisions = tuple[tuple[int, bool], ...]
+_AHEAD = ("lower", "compile")
+"""The methods that compile a function ahead of time, one after the other."""
 _MADE = frozenset((s.MakeFunction, s.MakeClass))
 _RETURN = -1  # the key under which a frame's return value is memoised
 
@@ -408,8 +410,26 @@ class Evaluator(Frames):
         if isinstance(callee, Applied):
             return self._call_applied(callee, arguments, site, frame)
         if isinstance(callee, Member):
+            ahead = self._compiled_ahead(callee)
+            if ahead is not None:
+                return one(ahead)
             return standard.method(self, callee, arguments) or one(Called(callee, site))
         return ANYTHING
+
+    def _compiled_ahead(self, method: Member) -> Applied | None:
+        """The compiled function that ``step.lower(x).compile()`` gives: a call of it is a call of ``step``.
+
+        One with static arguments takes others than ``step`` does.
+        """
+        lowered = method.base.function if isinstance(method.base, Called) else None
+        if method.name != _AHEAD[1] or not isinstance(lowered, Member) or lowered.name != _AHEAD[0]:
+            return None
+        made = lowered.base
+        known = self.knowledge.get(made.name) if isinstance(made, Applied) else None
+        if known is None or known.kind not in ("jit", "map") or not isinstance(made, Applied):
+            return None
+        static = any(name.startswith("static") for name, _ in made.arguments.keywords)
+        return None if static or made.arguments.open else made
 
     def entered_frame(
         self, function: FunctionValue, arguments: Arguments, depth: int, *, arrays: bool = False

@@ -201,7 +201,8 @@ class Quantities:
                 return self._of_leaf(frame, operation.arguments[0].value, depth)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and not any(a.star or a.keyword for a in operation.arguments):
+        first_is_plain = not any(a.star for a in operation.arguments[:1])
+        if isinstance(method, s.Attribute) and first_is_plain and not any(a.keyword for a in operation.arguments):
             if method.name == "reshape" and operation.arguments:
                 return self._leading(frame, operation.arguments[0].value, depth)
             if method.name in _SHAPED:
@@ -224,7 +225,7 @@ class Quantities:
         if isinstance(operation, s.Binary) and operation.operator == "+":
             return self._leading(frame, operation.left, depth - 1) if depth else None
         if isinstance(operation, s.Display):
-            if not operation.elements or operation.starred:
+            if not operation.elements or 0 in operation.starred:
                 return None
             shape = operation.elements[0]
         found = self.of(frame, shape, depth - 1)
