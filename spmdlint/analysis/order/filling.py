@@ -8,7 +8,7 @@ from functools import partial
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, fillings, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -139,6 +139,32 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
     for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, FunctionValue):
             found = origins.in_generator(frame, number, operation, callee, partial(order_of_yields, origins))
+            if found is not None:
+                return found
+    return None
+
+
+def order_of_iteration(origins: Origins, frame: Frame, number: int) -> Reason | None:
+    """Why a loop goes over a value in such an order: its own, or that of the ``__iter__`` of an object."""
+    root = frame.code.operations[frame.code.root_of(number)]
+    found = origins.of(frame, number)
+    if found is not None:
+        return found
+    for caller, given in origins.passed_for(frame, root.name) if isinstance(root, s.Parameter) else ():
+        found = _of_objects(origins, caller, given)
+        if found is not None:
+            return found
+    return _of_objects(origins, frame, number)
+
+
+def _of_objects(origins: Origins, frame: Frame, number: int) -> Reason | None:
+    for value in ordered(origins.ev.value(frame, number)):
+        for method in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
+            if not isinstance(method, FunctionValue):
+                continue
+            inside = origins.ev.free_frame(method.ref)
+            yields = inside.code.function.generator
+            found = order_of_yields(origins, inside) if yields else origins.of_returns(inside)
             if found is not None:
                 return found
     return None

@@ -10,6 +10,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.order.shares import names_a_share
 from spmdlint.analysis.variance.cuts import cut_by
@@ -222,7 +223,7 @@ class Listings:
             strong = [call for call in strong if not call.checkpoint]
         weak = calls if several or self.preview else ()
         if strong or weak:
-            reason = self.listing.of(frame, test.iterable)
+            reason = order_of_iteration(self.listing, frame, test.iterable)
             if reason is None or reason.kind == SHUFFLED:
                 return  # rows that are shuffled on purpose: each process has its own
             all_alike = self.multi.needs(frame.ref.path) and self.variance.of(frame, test.iterable) is None

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.numeric import compared_with_numbers
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.order.dimensions import listed_dimensions
+from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -132,7 +133,7 @@ class SetLoops:
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
         # Few loops do anything that depends on an order, and that is quicker to find out than the order.
         reached = self._reached(frame, ref, header, test, operation)
-        reason = self.order.of(frame, operation.iterable) if reached is not None else None
+        reason = order_of_iteration(self.order, frame, operation.iterable) if reached is not None else None
         if reached is not None and reason is not None and not compared_with_numbers(self.ev, frame, test):
             yield SetLoop(Site(ref, test), Site(ref, operation.iterable), reason, *reached)
 
