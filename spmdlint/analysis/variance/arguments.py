@@ -82,10 +82,10 @@ def in_rest(ev: Evaluator, entered: Frame, star: str, item: object, call: s.Call
     bound = any(map(_binds_first, ev.value(caller, call.function)))
     taken = sum(formal.kind in ("positional-only", "standard") for formal in formals) - bound
     given = [argument for argument in call.arguments if argument.keyword is None]
-    if not isinstance(item, int) or not 0 <= item < len(given) - taken:
+    place = taken + item if isinstance(item, int) and item >= 0 else -1  # before the first: the receiver
+    if not 0 <= place < len(given) or any(argument.star for argument in given[: place + 1]):
         return None
-    plain = not any(argument.star for argument in given[: taken + item + 1])
-    return given[taken + item].value if plain else None
+    return given[place].value
 
 
 def arguments_for(
