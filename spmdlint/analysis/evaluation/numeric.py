@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Value
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Value, certain
 from spmdlint.program import summary as s
 
 NUMBER_MAKERS = frozenset(f"builtins.{name}" for name in "int len ord round abs float bool hash".split())
@@ -124,8 +124,10 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
     if root != value and names_something(evaluator, frame, root):
         return True
     operation = evaluator.function(frame).operations[value]
-    if isinstance(operation, s.FString):
+    if isinstance(operation, s.FString) or _is_declared_text(evaluator, frame, operation):
         return True
+    if isinstance(operation, s.Display) and operation.kind == "tuple":
+        return any(names_something(evaluator, frame, element) for element in operation.elements)
     if (
         isinstance(operation, (s.Load, s.Attribute))
         and operation.name.partition("#")[0].lower().rsplit("_", 1)[-1] in _NAMES
@@ -141,3 +143,12 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
         return any(isinstance(c, External) and c.name in ("builtins.str", "builtins.repr") for c in callees)
     values = evaluator.value(frame, value)
     return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
+
+
+def _is_declared_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
+    """Whether a value is a parameter that is annotated as a string."""
+    made = frame.outer.code.made_functions.get(frame.ref.index) if frame.outer is not None else None
+    if not isinstance(operation, s.Parameter) or made is None or frame.outer is None:
+        return False
+    declared = next((number for name, number in made.annotations if name == operation.name), None)
+    return declared is not None and certain(ev.value(frame.outer, declared)) == External("builtins.str")
