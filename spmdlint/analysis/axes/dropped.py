@@ -14,10 +14,12 @@ from msgspec.structs import astuple
 
 from spmdlint.analysis.axes.unreduced import Afterwards
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
 from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
@@ -41,8 +43,9 @@ class Dropped(Struct, frozen=True):
 class DroppedResults:
     """Finds such calls. One per run."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, reach: Reach) -> None:
         self.ev: Evaluator = calls.ev
+        self.reach = reach
         self.calls = calls
 
     def found(self) -> Iterator[Dropped]:
@@ -51,10 +54,11 @@ class DroppedResults:
             frame = self.ev.free_frame(ref)
             used: frozenset[int] | None = None
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                callee = certain(self.ev.value(frame, call.function))
-                on_host = not (isinstance(callee, External) and callee.name in _COLLECTIVES)
-                if on_host and not self._reduces(callee, _DEPTH):
+                callee = self._run(frame, call)
+                if not self._reduces(callee, _DEPTH):
                     continue
+                direct = isinstance(callee, External) and certain(self.ev.value(frame, call.function)) == callee
+                on_host = not direct and ref not in self.reach.traced
                 used = _used(frame) if used is None else used
                 name = self._unread(frame, number, used)
                 if name is None or (on_host and not name) or expects_failure(self.ev, frame, number):
@@ -62,6 +66,14 @@ class DroppedResults:
                 if on_host and not self._goes_on(frame, number, call, callee):
                     continue
                 yield Dropped(Site(ref, number), _called(self.ev, callee), name or None, on_host)
+
+    def _run(self, frame: Frame, call: s.Call) -> Value | None:
+        """What a call runs: what it calls, or the function that it applies to the leaves of a tree."""
+        callee = certain(self.ev.value(frame, call.function))
+        over_leaves = isinstance(callee, External) and typing_table().rules.get(callee.name) == "tree"
+        if not over_leaves or len(call.arguments) != 2 or any(argument.star for argument in call.arguments):
+            return callee
+        return certain(self.ev.value(frame, call.arguments[0].value))
 
     def _goes_on(self, frame: Frame, number: int, call: s.Call, callee: Value | None) -> bool:
         """Whether the program uses what a call reduces afterwards, as it was before."""
@@ -153,7 +165,10 @@ class DroppedResults:
 def _called(ev: Evaluator, callee: Value | None) -> str:
     if isinstance(callee, External):
         return callee.name.rpartition(".")[2]
-    return f"{ev.project.function(callee.ref).name}()" if isinstance(callee, FunctionValue) else "this map"
+    if not isinstance(callee, FunctionValue):
+        return "this map"
+    function = ev.project.function(callee.ref)
+    return "this lambda" if function.kind == "lambda" else f"{function.name}()"
 
 
 def _used(frame: Frame) -> frozenset[int]:

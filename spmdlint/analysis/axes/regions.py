@@ -66,7 +66,7 @@ class Regions:
 
     def dropped(self) -> Iterator[Dropped]:
         """Reductions whose result nothing uses."""
-        return DroppedResults(self.calls).found()
+        return DroppedResults(self.calls, self.reach).found()
 
     # -- 106, 107
 
