@@ -118,16 +118,20 @@ def compared_with_numbers(evaluator: Evaluator, frame: Frame, element: int) -> b
     return False
 
 
-def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
-    """Whether the value is certainly a string, or its author calls it a name or a path."""
+_NESTED = 2
+"""The most tuples inside one another; one may even be made of itself."""
+
+
+def names_something(evaluator: Evaluator, frame: Frame, value: int, depth: int = _NESTED) -> bool:
+    """Whether the value is certainly a string, is called a name or a path, or is a tuple with such a value."""
     root = frame.code.root_of(value)
-    if root != value and names_something(evaluator, frame, root):
+    if root != value and names_something(evaluator, frame, root, depth):
         return True
     operation = evaluator.function(frame).operations[value]
     if isinstance(operation, s.FString) or _is_declared_text(evaluator, frame, operation):
         return True
     if isinstance(operation, s.Display) and operation.kind == "tuple":
-        return any(names_something(evaluator, frame, element) for element in operation.elements)
+        return depth > 0 and any(names_something(evaluator, frame, e, depth - 1) for e in operation.elements)
     if (
         isinstance(operation, (s.Load, s.Attribute))
         and operation.name.partition("#")[0].lower().rsplit("_", 1)[-1] in _NAMES
