@@ -29,8 +29,9 @@ from spmdlint.program import summary as s
 
 DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
 """What makes a data set from a list, by the last part of its name."""
-# Methods of data sets that keep the order, or shuffle it in their own way.
+# What functions that take a list apart do with it.
 _PARTING = frozenset(("split", "split evenly", "islice"))
+# Methods of data sets that keep the order, or shuffle it in their own way.
 _KEEPERS = KEEPERS | {"shuffle", "skip"}
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"

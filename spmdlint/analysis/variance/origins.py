@@ -526,12 +526,13 @@ class Origins:
     def _calls_into(self, frame: Frame) -> list[tuple[Frame, s.Call]]:
         """The call that is followed into a function, or all that are known to enter it in this frame."""
         context = self._walk.asks(frame)
-        edges = self._calls_of(frame.ref)
-        if frame is not self.ev.free_frame(frame.ref):  # a decorator's function is another one for each it decorates
+        if context is not None:
+            calls = [(context.caller, context.number)]
+        elif frame is self.ev.free_frame(frame.ref):
+            calls = [(edge.caller, edge.number) for edge in self._calls_of(frame.ref)]
+        else:  # a decorator's function is another one for each that it decorates
             entering = self.reach.callers.get(frame.ref, ())
-            edges = [e for e in entering if e.target.way == "call" and e.target.frame is frame]
-        calls = [(edge.caller, edge.number) for edge in edges]
-        calls = calls if context is None else [(context.caller, context.number)]
+            calls = [(e.caller, e.number) for e in entering if e.target.way == "call" and e.target.frame is frame]
         operations = [(caller, caller.code.operations[number]) for caller, number in calls]
         return [(caller, call) for caller, call in operations if isinstance(call, s.Call)]
 

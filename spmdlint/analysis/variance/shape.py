@@ -192,10 +192,10 @@ class Shape(Property):
         function = origins.ev.function(frame)
         index = function.operations[operation.index]
         parts = index.elements if isinstance(index, s.Display) else (operation.index,)
-        if any(_is_new_axis(origins.ev, frame, part) for part in parts):
-            parts = tuple(part for part in parts if not _is_new_axis(origins.ev, frame, part))
-            if all(_takes_all(function.operations[part]) for part in parts):
-                return origins.of(frame, operation.base)
+        kept = tuple(part for part in parts if not _is_new_axis(origins.ev, frame, part))
+        if len(kept) < len(parts) and all(_takes_all(function.operations[part]) for part in kept):
+            return origins.of(frame, operation.base)
+        parts = kept
         cuts = [cut for cut in (function.operations[part] for part in parts) if isinstance(cut, s.Slice)]
         if not cuts:
             return self._chosen(origins, frame, number, operation)

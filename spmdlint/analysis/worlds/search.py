@@ -109,8 +109,7 @@ class Worlds:
         They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs. One
         that only a job sees which the program has ended counts: its author has excluded it.
         """
-        tried = self._tried(frame, frozenset((call,)))
-        if tried is None or tried.omits or not tried.has_both_answers(test):
+        if self._seen(frame, frozenset((call,)), test) is None:
             return False
         counts = [_counts(made, call) for made in self._outcomes(frame, call)]
         return any(map(any, counts)) and all(map(_even, counts))
@@ -120,8 +119,8 @@ class Worlds:
 
         ``same`` is as in :meth:`different`, and ``test`` as in :meth:`alike`.
         """
-        tried = self._tried(frame, frozenset(same))
-        if tried is None or tried.omits or not tried.has_both_answers(test):
+        tried = self._seen(frame, frozenset(same), test)
+        if tried is None:
             return False
         outcomes = [made for made in tried.outcomes.values() if made is not None]
         return any(any(made) for made in outcomes) and all(len(set(_sequences(made, same))) == 1 for made in outcomes)
@@ -155,6 +154,11 @@ class Worlds:
     def _outcomes(self, frame: Frame, call: int) -> list[Outcome]:
         tried = self._tried(frame, frozenset((call,)))
         return [made for made in tried.outcomes.values() if made is not None] if tried is not None else []
+
+    def _seen(self, frame: Frame, calls: frozenset[int], test: int) -> _Search | None:
+        """All worlds for some calls, if they are large enough to have seen both answers of a condition."""
+        tried = self._tried(frame, calls)
+        return None if tried is None or tried.omits or not tried.has_both_answers(test) else tried
 
     def _tried(self, frame: Frame, calls: frozenset[int]) -> _Search | None:
         """All worlds for some calls of a function; None if something in them is not decided."""
