@@ -73,7 +73,11 @@ class DroppedResults:
         over_leaves = isinstance(callee, External) and typing_table().rules.get(callee.name) == "tree"
         if not over_leaves or len(call.arguments) != 2 or any(argument.star for argument in call.arguments):
             return callee
-        return certain(self.ev.value(frame, call.arguments[0].value))
+        applied = certain(self.ev.value(frame, call.arguments[0].value))
+        known = self.ev.knowledge.get(applied.name) if isinstance(applied, Applied) else None
+        if known is not None and known.kind == "currying" and isinstance(applied, Applied):
+            return certain(applied.arguments.positional[0]) if applied.arguments.positional else None
+        return applied
 
     def _goes_on(self, frame: Frame, number: int, call: s.Call, callee: Value | None) -> bool:
         """Whether the program uses what a call reduces afterwards, as it was before."""
