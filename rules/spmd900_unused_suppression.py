@@ -90,10 +90,11 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
     if unused.meant is not None:
         row, path = unused.meant.start.row, unused.meant.path
         at = f"line {row}" if path == unused.place.path else f"line {row} of {path.name}"
-        return (
-            f"This comment suppresses {unused.selector}, which reports nothing here: the finding is at {at}.",
-            "Move the comment there, if it is about that finding; otherwise delete it.",
-        )
+        text = f"This comment suppresses {unused.selector}, which reports nothing here: the finding is at {at}"
+        if unused.is_meant_silenced:
+            way_out = "Delete this one: the comment there stands for this line as well."
+            return f"{text}, and the comment there suppresses it.", way_out
+        return f"{text}.", "Move the comment there, if it is about that finding; otherwise delete it."
     return (
         f"This comment suppresses {unused.selector}, which reports nothing here.",
         "Delete it, so that it cannot hide a later finding.",

@@ -142,7 +142,9 @@ def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:
     base = values.pop("extend", None)
     if base is not None:
         base = (file.parent / base).resolve()
-        if base in (*above, file.resolve()):
+        if base == file.resolve():
+            raise UsageError(f"{file} extends itself; remove 'extend', or name the other file.")
+        if base in above:
             raise UsageError(f"{file} extends {base}, which extends it in turn; remove one of the two.")
         config = _extended(config, base, (*above, file.resolve()))
     return replace(_laid_over(config, values, lambda name: f"{name!r} in {file}"), file=file)

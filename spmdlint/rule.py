@@ -152,7 +152,7 @@ class UnusedSuppression(Struct, frozen=True):
     ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
     ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
     ``ignore``, and ``is_family`` if it is the beginning of several codes. ``meant`` is where the rule reports something
-    that points to the line of the comment.
+    that points to the line of the comment, and ``is_meant_silenced`` is set if a comment silences it there.
     """
 
     place: Place
@@ -163,6 +163,7 @@ class UnusedSuppression(Struct, frozen=True):
     is_directive: bool = False
     is_family: bool = False
     meant: Place | None = None
+    is_meant_silenced: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -479,3 +479,17 @@ def test_folders_with_nothing_in_common_are_no_project(tmp_path):
     elsewhere = next(folder for folder in Path("/").iterdir() if folder.is_dir() and folder not in tmp_path.parents)
     with pytest.raises(UsageError, match="everything on this machine"):
         configure([tmp_path, elsewhere])
+
+
+def test_a_file_that_extends_itself(project):
+    project.write({"a.py": "import jax\n", "spmdlint.toml": 'extend = "spmdlint.toml"\n'})
+    outcome = project.check()
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.endswith("spmdlint.toml extends itself; remove 'extend', or name the other file.\n")
+
+
+def test_files_that_extend_each_other(project):
+    project.write({"a.py": "import jax\n", "spmdlint.toml": 'extend = "other.toml"\n'})
+    project.write({"other.toml": 'extend = "spmdlint.toml"\n'})
+    outcome = project.check()
+    assert (outcome.status, "which extends it in turn; remove one of the two." in outcome.err) == (2, True)

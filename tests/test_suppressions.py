@@ -262,6 +262,18 @@ def test_a_comment_on_a_condition_for_a_finding_in_a_different_file(project):
     assert finding["message"].endswith("the finding is at line 5 of helper.py.")
 
 
+def test_a_second_comment_on_one_finding_tells_that_the_first_stands_for_its_line(project):
+    call = "    multihost_utils.sync_global_devices('x')  # spmdlint: ignore[SPMD301] why\n"
+    text = "import jax\nfrom jax.experimental import multihost_utils\n\nif jax.process_index() == 0:\n"
+    project.write({"a.py": text + 2 * call})
+    (finding,) = project.check().json
+    assert (finding["code"], finding["location"]["row"]) == ("SPMD900", 6)
+    assert finding["message"].endswith("the finding is at line 5, and the comment there suppresses it.")
+    assert finding["help"] == "Delete this one: the comment there stands for this line as well."
+    project.check("--fix")
+    assert project.check().json == []
+
+
 # -- rules that were split from another one
 
 FIRST_ROW = """

@@ -72,11 +72,12 @@ class Suppressions:
         self._outdated: dict[Suppression, set[str]] = {}
         """The comments that name the code which a finding had before, with the codes that it has now."""
         self._about: dict[tuple[Path, int, str], Place] = {}
-        """Where the findings are that point to a line and are not silenced, by that line and their code."""
+        """Where the findings are that point to a line, by that line and their code; those not silenced come first."""
+        self._silenced: set[Place] = set()
         for suppression in suppressions:
             self._by_path.setdefault(suppression.place.path, []).append(suppression)
 
-    def remaining(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    def remaining(self, findings: Collection[Diagnostic]) -> list[Diagnostic]:
         """The findings that no comment silences."""
         kept: list[Diagnostic] = []
         for finding in findings:
@@ -90,7 +91,10 @@ class Suppressions:
                 kept.append(finding)
         used = frozenset(self._used)
         kept = [finding for finding in kept if not self._silenced_as_before(finding, used)]
-        for finding in kept:
+        shown = frozenset(kept)
+        silenced = [finding for finding in findings if finding not in shown]
+        self._silenced.update(finding.place for finding in silenced)
+        for finding in (*kept, *silenced):
             for each in finding.related:
                 at = (each.place.path, each.place.start.row, finding.code)
                 self._about.setdefault(at, finding.place)
@@ -137,7 +141,15 @@ class Suppressions:
                     near = nearest(item.selector, known) if unknown else None
                     meant = self._about.get((path, item.line, item.code)) if item.code is not None else None
                     yield UnusedSuppression(
-                        item.place, item.selector, item.code, near, item.removal, item.is_directive, family, meant
+                        item.place,
+                        item.selector,
+                        item.code,
+                        near,
+                        item.removal,
+                        item.is_directive,
+                        family,
+                        meant,
+                        meant in self._silenced,
                     )
 
 
