@@ -226,6 +226,19 @@ def test_exclude_option_and_key_add_up(project):
     assert [name for name, _, _ in project.check("--exclude", "old_*.py").found] == ["c.py"]
 
 
+def test_gitignore_classes_of_characters_and_ranges_the_wrong_way_round(project):
+    names = ("a.py", "b1.py", "bx.py", "c d.py", "z.py")
+    lines = "[z-a].py\n[[:upper:][:lower:]].py\nb[![:digit:]].py\nc[[:space:]]d.py\n[[:none:]].py\n"
+    project.write({".gitignore": lines, **dict.fromkeys(names, project.hazard)})
+    outcome = project.check()
+    assert ([name for name, _, _ in outcome.found], outcome.err) == (["b1.py"], "")
+    outcome = project.check("--exclude", "[z-a].py")
+    assert (outcome.status, outcome.err) == (
+        2,
+        "spmdlint: --exclude contains an invalid .gitignore pattern: bad character range z-a.\n",
+    )
+
+
 def test_a_default_exclusion_can_be_taken_back(project):
     project.write({"spmdlint.toml": 'exclude = ["!build"]\n', "build/a.py": project.hazard})
     assert project.check().found == [("a.py", 7, "SPMD301")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +17,12 @@ Spec: TypeAlias = Callable[[str], "bool | None"]
 """The verdict of some patterns on a path, which ends with a slash if it is a folder."""
 
 _NAME = re.compile(r"[\w.-]+/?")
+_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASSES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": " \t", "digit": "0-9", "lower": "a-z", "punct": "!-/:-@[-`{-~",
+    "space": " \t\r\v\f", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+"""The characters of the classes that git knows in brackets, as in ``[[:digit:]]``, and the library does not."""
 
 
 class Patterns(Struct, frozen=True):
@@ -134,7 +141,13 @@ def _spec(lines: Sequence[str]) -> Spec:
         return _spec_of_names(names)
     from pathspec import GitIgnoreSpec  # a hundredth of a second, and most projects only use plain names
 
-    spec = GitIgnoreSpec.from_lines(lines)
+    lines = [_CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), line) for line in lines]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of Python, about a bracket within brackets
+        try:
+            spec = GitIgnoreSpec.from_lines(lines)
+        except re.error as error:
+            raise ValueError(error.msg) from None  # whose pattern is that of a regular expression
     return lambda path: spec.check_file(path).include
 
 
