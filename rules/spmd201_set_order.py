@@ -70,6 +70,7 @@ class SetOrder(Rule):
 
     code = "SPMD201"
     name = "set-order"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

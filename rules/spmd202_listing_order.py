@@ -67,6 +67,7 @@ class ListingOrder(Rule):
 
     code = "SPMD202"
     name = "listing-order"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

@@ -61,6 +61,7 @@ class CompletionOrder(Rule):
 
     code = "SPMD203"
     name = "completion-order"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

@@ -70,6 +70,7 @@ class VaryingCondition(BranchRule):
 
     code = "SPMD301"
     name = "varying-condition"
+    several = True
     hazard = "condition"
     way_out = (
         "Make the call on every process and keep only the local work, such as printing or writing, under the "

@@ -45,6 +45,7 @@ class VaryingLoop(BranchRule):
 
     code = "SPMD302"
     name = "varying-loop"
+    several = True
     hazard = "loop"
     way_out = (
         "Run the same number of iterations on every process, for example the maximum over all processes, and skip only "

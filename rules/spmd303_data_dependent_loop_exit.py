@@ -60,6 +60,7 @@ class DataDependentLoopExit(BranchRule):
 
     code = "SPMD303"
     name = "data-dependent-loop-exit"
+    several = True
     hazard = "data"
     way_out = (
         "Make the number of steps the same on every process: compute it from sizes that all processes know, pad the "

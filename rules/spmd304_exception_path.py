@@ -64,6 +64,7 @@ class ExceptionOnOneProcess(Rule):
 
     code = "SPMD304"
     name = "exception-path"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

@@ -67,6 +67,7 @@ class UnsteadyCondition(BranchRule):
 
     code = "SPMD306"
     name = "unsteady-condition"
+    several = True
     partly_preview = True
     hazard = "unsteady"
     way_out = "Let one process decide and send its decision to the others with multihost_utils.broadcast_one_to_all."

@@ -60,6 +60,7 @@ class CallWhileTracing(Rule):
 
     code = "SPMD307"
     name = "call-while-tracing"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

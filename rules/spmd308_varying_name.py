@@ -50,6 +50,7 @@ class VaryingName(Rule):
 
     code = "SPMD308"
     name = "varying-name"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

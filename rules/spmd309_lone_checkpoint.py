@@ -50,6 +50,7 @@ class LoneCheckpoint(BranchRule):
 
     code = "SPMD309"
     name = "lone-checkpoint"
+    several = True
     partly_preview = True
     hazard = "checkpoint"
     way_out = "Call it on every process: the library itself lets one of them write."

@@ -58,6 +58,7 @@ class UnawaitedFile(Rule):
 
     code = "SPMD310"
     name = "unawaited-file"
+    several = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unawaited_files():

@@ -65,6 +65,7 @@ class LocalShape(Rule):
 
     code = "SPMD401"
     name = "local-shape"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

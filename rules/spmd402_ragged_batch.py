@@ -65,6 +65,7 @@ class RaggedBatch(Rule):
 
     code = "SPMD402"
     name = "ragged-batch"
+    several = True
     preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

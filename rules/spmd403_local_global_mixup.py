@@ -124,6 +124,7 @@ class LocalGlobalMixup(Rule):
 
     code = "SPMD403"
     name = "local-global-mixup"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

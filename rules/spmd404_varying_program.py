@@ -54,6 +54,7 @@ class VaryingProgram(TracedRule):
 
     code = "SPMD404"
     name = "varying-program"
+    several = True
     partly_preview = True
     shapes = True
     then = "each process compiles a different program"

@@ -65,6 +65,7 @@ class SeedsThatVary(Rule):
 
     code = "SPMD501"
     name = "varying-seed"
+    several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

@@ -52,6 +52,7 @@ class ProcessHash(Rule):
 
     code = "SPMD508"
     name = "process-hash"
+    several = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._orders(program)

@@ -61,6 +61,7 @@ class OneProcessMetric(Rule):
 
     code = "SPMD513"
     name = "one-process-metric"
+    several = True
     severity = "warning"
     split_from = "SPMD503"
 

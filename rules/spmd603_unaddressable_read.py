@@ -66,6 +66,7 @@ class UnaddressableRead(Rule):
 
     code = "SPMD603"
     name = "unaddressable-read"
+    several = True
     preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:

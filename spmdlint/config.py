@@ -99,7 +99,12 @@ class Config(Struct, frozen=True):
         for name in ("select", "ignore", "extend_select"):
             selection.refuse_unknown(getattr(self, name), rules, self.origins.get(name, f"The option {name}"))
         codes = selection.chosen((*self.select, *self.extend_select), self.ignore, rules)
-        return frozenset(rule.code for rule in rules if rule.code in codes and (self.preview or not rule.preview))
+        alone = self.multi_process == "never"
+        return frozenset(
+            rule.code
+            for rule in rules
+            if rule.code in codes and (self.preview or not rule.preview) and not (alone and rule.several)
+        )
 
     def without_effect(self, rules: Sequence[Rule]) -> tuple[str, ...]:
         """The selectors that select only preview rules, while those do not run."""

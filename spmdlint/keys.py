@@ -207,7 +207,8 @@ KEYS = (
         "multi-process",
         'one of "auto", "always" and "never"',
         '"auto"',
-        "Whether the program runs as several processes; `auto` looks for signs of it.",
+        "Whether the program runs as several processes; `auto` looks for signs of it. With `never`, the rules about "
+        "what differs between processes do not run.",
         _multi_process,
     ),
     Key(

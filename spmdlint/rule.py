@@ -76,6 +76,8 @@ class Rule(ABC):
     """The URL of the rule's documentation, if it has one."""
     always: ClassVar[bool] = False
     """Whether the rule runs even if it is not selected. Ignoring it still switches it off."""
+    several: ClassVar[bool] = False
+    """Whether the hazard is one of several processes only: ``multi-process = "never"`` switches the rule off."""
     by_file: ClassVar[bool] = False
     """Whether the rule visits the syntax tree of one file at a time, and its :meth:`check` does nothing."""
     many: ClassVar[str] = ""

@@ -493,3 +493,32 @@ def test_files_that_extend_each_other(project):
     project.write({"other.toml": 'extend = "spmdlint.toml"\n'})
     outcome = project.check()
     assert (outcome.status, "which extends it in turn; remove one of the two." in outcome.err) == (2, True)
+
+
+ONE_PROCESS = """
+import os
+import time
+
+import jax
+from jax.experimental.multihost_utils import process_allgather, sync_global_devices
+
+def run(names: list[str], folder: str):
+    for name in set(names):
+        process_allgather(len(name))
+    files = os.listdir(folder)[jax.process_index() :: jax.process_count()]
+    sync_global_devices(f"at {time.time()}")
+    for file in files:
+        process_allgather(file)
+    return jax.random.key(time.time_ns())
+
+def step(x):
+    return jax.shard_map(lambda y: jax.lax.psum(y, "b"), mesh=jax.make_mesh((8,), ("a",)))(x)
+"""
+
+
+def test_a_program_of_one_process_has_no_findings_about_what_differs_between_processes(project):
+    project.write({"a.py": ONE_PROCESS})
+    codes = {code for _, _, code in project.check().found}
+    assert codes == {"SPMD101", "SPMD201", "SPMD202", "SPMD303", "SPMD308", "SPMD501"}
+    project.write({"spmdlint.toml": 'multi-process = "never"\n'})
+    assert {code for _, _, code in project.check().found} == {"SPMD101"}

@@ -185,6 +185,13 @@ class Explainer:
 
     def _with_silence(self, frame: Frame, guard: Guard) -> Guard:
         """The guard, with why no rule reports it."""
+        counts_as = self.ev.decided(frame, guard.site.number) if guard.answer is not None else None
+        if counts_as is not None and counts_as is not guard.answer:
+            word = "true" if counts_as else "false"
+            return replace(
+                guard,
+                silence=f"it counts as {word}: constants decide it, and the number of processes, which is above one",
+            )
         if guard.answer is None or not guard.variation.facets or guard.site in self.told:
             return guard
         block = self.ev.function(frame).block_of[guard.site.number]

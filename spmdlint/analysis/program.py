@@ -165,13 +165,11 @@ class Program:
 
     def unawaited_files(self) -> Iterator[UnawaitedFile]:
         """Files that some processes make and all read, without waiting."""
-        if self.multi_process != "never":
-            yield from UnawaitedFiles(self.evaluator, self.reach, self.effects, self._multi, self.variance).found()
+        yield from UnawaitedFiles(self.evaluator, self.reach, self.effects, self._multi, self.variance).found()
 
     def turns(self) -> Iterator[Turn]:
         """Parallel calls in blocks that processes enter in turn."""
-        if self.multi_process != "never":
-            yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
+        yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
 
     def set_loops(self) -> tuple[SetLoop, ...]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
@@ -211,15 +209,11 @@ class Program:
 
     def calls_elsewhere(self) -> Iterator[CallElsewhere]:
         """Parallel calls in threads and in callbacks from the device."""
-        if self.multi_process == "never":
-            return iter(())
         check = CallsElsewhere(self.evaluator, self.calls, self.reach, self.effects, self._multi, preview=self.preview)
         return check.found()
 
     def exception_paths(self) -> Iterator[ExceptionPath]:
         """Parallel calls that an exception on one process adds or skips."""
-        if self.multi_process == "never":
-            return iter(())
         check = ExceptionPaths(
             self.evaluator, self.reach, self.effects, self._multi, self._entries, self.variance, preview=self.preview
         )
@@ -227,15 +221,15 @@ class Program:
 
     def varying_shapes(self) -> Iterator[Given]:
         """Arguments of parallel calls whose shape differs between processes."""
-        return self._inputs.shapes() if self.multi_process != "never" else iter(())
+        return self._inputs.shapes()
 
     def short_batches(self) -> Iterator[Given]:
         """Arguments of parallel calls that are the last, short batch of a process's own part. Only with ``preview``."""
-        return self._inputs.short_batches() if self.preview and self.multi_process != "never" else iter(())
+        return self._inputs.short_batches() if self.preview else iter(())
 
     def varying_statics(self) -> Iterator[Given]:
         """Static arguments of parallel calls that differ between processes."""
-        return self._inputs.statics() if self.multi_process != "never" else iter(())
+        return self._inputs.statics()
 
     def traced_constants(self) -> tuple[TracedConstant, ...]:
         """Values of this process that become constants of a traced program."""
@@ -288,13 +282,11 @@ class Program:
 
     def whole_reads(self) -> Iterator[WholeRead]:
         """Reads of whole arrays that no single process holds."""
-        if self.multi_process != "never":
-            yield from self._reads.found()
+        yield from self._reads.found()
 
     def untiled_gathers(self) -> Iterator[WholeRead]:
         """Gatherings that stack the parts of an array that is already global."""
-        if self.multi_process != "never":
-            yield from self._reads.untiled()
+        yield from self._reads.untiled()
 
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Device lists that contain one device twice."""
@@ -321,9 +313,8 @@ class Program:
 
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
-        if self.multi_process != "never":
-            given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
-            yield from own_replicas(*given, self._quantities, preview=self.preview)
+        given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
+        yield from own_replicas(*given, self._quantities, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:
         """Arguments that their spec says are the same on all devices, but that differ between processes."""
@@ -347,21 +338,18 @@ class Program:
 
     def mixups(self) -> Iterator[Mixup]:
         """Numbers of processes and of devices that are confused; sizes of meshes only with ``preview``."""
-        if self.multi_process != "never":
-            for found in Mixups(self.calls, self.reach, self._quantities, self._multi).found():
-                if self.preview or found.kind != "mesh":
-                    yield found
+        for found in Mixups(self.calls, self.reach, self._quantities, self._multi).found():
+            if self.preview or found.kind != "mesh":
+                yield found
 
     def placements(self) -> Iterator[Placed]:
         """Values that are put on devices of other processes as well."""
-        if self.multi_process != "never":
-            content = self._facets.content
-            yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
+        content = self._facets.content
+        yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""
-        if self.multi_process != "never":
-            yield from WholeBatches(self.evaluator, self._quantities, self._facets.content).found()
+        yield from WholeBatches(self.evaluator, self._quantities, self._facets.content).found()
 
     @cached_property
     def _outputs(self) -> Outputs:
@@ -377,8 +365,7 @@ class Program:
 
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers computed from this process's rows that only some processes report."""
-        if self.multi_process != "never":
-            yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance, self._multi).found()
+        yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance, self._multi).found()
 
     def own_statistics(self) -> Iterator[OwnStatistics]:
         """Running statistics that every device keeps for itself."""

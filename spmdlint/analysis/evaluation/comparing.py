@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from spmdlint.program import summary as s
 
 _ORDERS = {">": True, ">=": True, "<": False, "<=": False}
+_MIRRORED = {"==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
+_ANSWERS = {
+    ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
+}  # fmt: skip
+"""What comparing a number of processes above one with a number gives."""
 _OLDEST, _NEXT = (3, 10), (4,)
 """The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
@@ -40,6 +45,9 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
     newer = _newer_python(left, right) if operator in _ORDERS else None
     if newer is not None:
         return one(Constant(newer is _ORDERS[operator]))
+    several = _several_processes(operator, left, right)
+    if several is not None:
+        return one(Constant(several))
     same = _same_member(ev, left, right) if operator in _SAME else None
     if same is not None:
         return one(Constant(same is _SAME[operator]))
@@ -56,6 +64,15 @@ def _newer_python(left: Values, right: Values) -> bool | None:
     if not version or len(version) < len(numbers):
         return None
     return True if version <= _OLDEST else False if version >= _NEXT else None
+
+
+def _several_processes(operator: str, left: Values, right: Values) -> bool | None:
+    """The answer to a question for a job of one process: the linter judges jobs of several."""
+    for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
+        counted, than = certain(count), constant(number)
+        if isinstance(counted, Applied) and counted.name == "jax.process_count" and than is not None:
+            return _ANSWERS.get((asked, than.value)) if type(than.value) is int else None
+    return None
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:

@@ -38,6 +38,19 @@ def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> b
     return None
 
 
+def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
+    """The blocks that only a job of one device or process comes to: a removed name fails there as well."""
+    found: set[int] = set()
+    for number, outcome in ev.decisions(frame):
+        block = frame.code.function.blocks[number]
+        if block.test is not None and on_several(ev, frame, block.test) is not None:
+            left_out = "false" if outcome else "true"
+            for edge in block.edges:
+                if edge.kind == left_out:
+                    found |= frame.code.flow.guarded(number, edge.target)
+    return frozenset(found)
+
+
 def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
     for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
         than = frame.code.operations[number]

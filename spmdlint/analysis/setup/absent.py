@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.several import for_one_alone
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.setup.guards import Guards
 from spmdlint.knowledge.changes import Change, Changes
@@ -48,7 +49,7 @@ class AbsentNames:
         """Every use that certainly fails: not where its author tests for the version, or catches the error."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            live = self.ev.live_blocks(frame)
+            live = self.ev.live_blocks(frame) | for_one_alone(self.ev, frame)
             for block, number, _ in frame.code.each(_NAMES):
                 for found in self._at(frame, number) if block in live else ():
                     if not self.guards.guard(frame, number) and not self._is_hint(frame, number):
