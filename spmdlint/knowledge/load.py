@@ -150,6 +150,8 @@ class Knowledge(Struct, frozen=True, dict=True):
     no_arrays: frozenset[str] = frozenset()
     local_parts: frozenset[str] = frozenset()
     """Attributes of a global array that are lists of the parts on this process."""
+    draws: frozenset[str] = frozenset()
+    """Methods of the generators of Python and NumPy that draw random numbers."""
     wrapped: Mapping[str, str] = field(default_factory=dict)
     """Names that other packages use for wrappers, and the names of the functions they wrap."""
     declared: frozenset[str] = frozenset()
@@ -248,6 +250,7 @@ def built_in() -> Knowledge:
     modules: set[str] = set()
     trees: set[str] = set()
     parts: set[str] = set()
+    draws: set[str] = set()
     wrapped: dict[str, str] = {}
     for name in file_names():
         tables = read_file(name)
@@ -258,9 +261,18 @@ def built_in() -> Knowledge:
         modules.update(tables.get("arrays", {}).get("modules", ()))
         trees.update(tables.get("arrays", {}).get("except", ()))
         parts.update(tables.get("arrays", {}).get("local_parts", ()))
+        draws.update(tables.get("generators", {}).get("draws", ()))
         wrapped.update((home.rpartition(".")[2], home) for home in tables.get("wrapped", {}).get("names", ()))
     return Knowledge(
-        functions, aliases, variables, methods, frozenset(modules), frozenset(trees), frozenset(parts), wrapped
+        functions,
+        aliases,
+        variables,
+        methods,
+        frozenset(modules),
+        frozenset(trees),
+        frozenset(parts),
+        frozenset(draws),
+        wrapped,
     )
 
 

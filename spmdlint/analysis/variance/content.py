@@ -36,6 +36,7 @@ from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
+from spmdlint.analysis.variance.draws import drawn
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
@@ -391,7 +392,8 @@ class Variance(Property):
         if method.name == "index":
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         part = holds_part(origins, frame, number, operation, self.knowledge.methods.get(method.name))
-        return part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
+        found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
+        return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
         """The position of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""

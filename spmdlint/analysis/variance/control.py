@@ -38,7 +38,7 @@ class Control:
         self._inside: dict[FunctionRef, dict[int, list[int]]] = {}
 
     def branches(self, ref: FunctionRef) -> tuple[Branch, ...]:
-        """The branches of a function that are not loop headers: no path leads back to them before their arms meet."""
+        """The branches of a function whose arms meet, and those in a loop that leave it past its `else` or the like."""
         if ref not in self._known:
             self._known[ref] = tuple(self._find(self.ev.project.function(ref), self.ev.flow(ref)))
         return self._known[ref]
@@ -58,6 +58,8 @@ class Control:
             yes, no = flow.reachable(arms["true"], without=join), flow.reachable(arms["false"], without=join)
             if number not in yes | no:
                 yield Branch(number, block.test, shared(frozenset(yes - no)), shared(frozenset(no - yes)))
+            else:
+                yield from _exit(flow, number, block.test, join, (arms["true"], arms["false"]))
 
     def choosing(self, frame: Frame, places: Iterable[int], use: int | None) -> Iterator[Branch]:
         """The branches that choose between operations at these places for a later operation in block ``use``."""
@@ -79,6 +81,17 @@ class Control:
                 for block in branch.yes | branch.no:
                     found.setdefault(block, []).append(number)
         return self._inside[ref]
+
+
+def _exit(flow: Flow, number: int, test: int, join: int, arms: tuple[int, int]) -> Iterator[Branch]:
+    """A branch that leaves a loop in one arm: only the other arm comes to what follows once the loop has ended."""
+    header = next(iter(flow.loops_around(number)), None)
+    if header is None or not flow.leaves(number, header):
+        return
+    inside = flow.loop_body(header) | {header}
+    yes, no = (flow.reachable_by(arm, lambda _, to: to not in (join, number)) - inside - {join} for arm in arms)
+    if yes - no and no - yes:
+        yield Branch(number, test, shared(frozenset(yes - no)), shared(frozenset(no - yes)))
 
 
 def _clause(function: s.Function, flow: Flow, number: int, test: int) -> Iterator[Branch]:

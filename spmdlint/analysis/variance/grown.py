@@ -6,7 +6,7 @@ of iterations on each process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, methods_of
@@ -20,7 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -63,6 +63,7 @@ class Grown:
         function = frame.code.function
         where = function.block_of[use] if use is not None else None
         loops = content.ev.flow(frame.ref).loops
+        filling = [number for number in filling if not _changes(frame, number)]
         for number in filling:
             if not _adds(content.ev, frame, number, filling):
                 continue
@@ -72,8 +73,8 @@ class Grown:
                 arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
                 if len(arms[0]) == len(arms[1]):
                     continue  # the other arm puts something else into it
-                if in_loop:
-                    sifted = of_tests(content, frame, number, (branch.test,), _rounds(frame, branch.block))
+                for deciding in (branch, *self._behind_flag(content.ev, frame, branch)) if in_loop else ():
+                    sifted = of_tests(content, frame, number, (deciding.test,), _rounds(frame, deciding.block))
                     if sifted is not None:
                         return sifted
                 found = content.of(frame, branch.test) or of_question(self.emptiness, frame, branch.test)
@@ -84,11 +85,36 @@ class Grown:
                     return Reason(Site(frame.ref, number), text, found.kind, found)
         return None
 
+    def _behind_flag(self, ev: Evaluator, frame: Frame, branch: Branch) -> Iterator[Branch]:
+        """The branches that set the flag which a branch tests: ``done = True`` where something holds."""
+        operations = frame.code.operations
+        test = frame.code.root_of(branch.test)
+        while isinstance(negated := operations[test], s.Unary) and negated.operator == "not":
+            test = frame.code.root_of(negated.operand)
+        flag = operations[test]
+        if not isinstance(flag, s.Load) or not frame.code.function.binds(flag.name):
+            return
+        stores = sorted(ev.reaching(frame, test, flag.name))
+        values = [constant(ev.value(frame, store)) for store in stores]
+        if all(value is not None and isinstance(value.value, bool) for value in values):
+            yield from self.control.choosing(frame, stores, branch.block)
+
 
 def _rounds(frame: Frame, block: int) -> list[int]:
     """The elements of the loops around a block, that of the innermost first."""
     tests = (frame.code.function.blocks[header].test for header in frame.code.flow.loops_around(block))
     return [test for test in tests if test is not None]
+
+
+def _changes(frame: Frame, number: int) -> bool:
+    """Whether an operation changes an element that is there: ``sizes[at] += 1``."""
+    operations = frame.code.operations
+    put = operations[number]
+    made = operations[put.value] if isinstance(put, s.StoreSubscript) else None
+    before = operations[made.left] if isinstance(made, s.Binary) else None
+    if not isinstance(put, s.StoreSubscript) or not isinstance(before, s.Subscript):
+        return False
+    return operations[before.index] == operations[put.index]  # the same name or constant, in one statement
 
 
 def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> bool:

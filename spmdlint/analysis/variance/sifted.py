@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
+from spmdlint.analysis.variance.draws import drawn_in_round
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -35,6 +36,7 @@ def of_tests(content: Origins, frame: Frame, number: int, tests: Iterable[int], 
         if any(_judges(content.ev, frame, test, loop) for test in tests):
             found = _of_own(content, frame, number, step.iterable)
         found = found or _of_own_parts(content, frame, number, tests, loop, step.iterable)
+        found = found or _of_draw(content, frame, number, tests, loop)
         if found is not None:
             return found
     return None
@@ -51,6 +53,13 @@ def _of_own_parts(
         return None
     text = "how many of this process's own parts are kept depends on where the array lies"
     return Reason(Site(frame.ref, number), text, "data", found)
+
+
+def _of_draw(content: Origins, frame: Frame, number: int, tests: Iterable[int], loop: int) -> Reason | None:
+    """Why a test keeps some elements at random: ``if rng.random() < 0.1``."""
+    found = drawn_in_round(content, frame, loop, tests)
+    text = "how many elements are kept is left to what this process draws"
+    return Reason(Site(frame.ref, number), text, "data", found.source) if found is not None else None
 
 
 def of_filter(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.analysis.variance.draws import drawn
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known, Variable
@@ -104,8 +105,7 @@ class Sources:
             found = self.content.any_of(self.ev.free_frame(seed.ref), given)
             if found is None:
                 return None  # the choice is the author's
-        text = f"{known.name}() draws from what each process has seeded for itself"
-        return Reason(site, text, found.kind, found) if found is not None else None
+        return drawn(site, found)
 
     def _seeds_of(self, known: Known, path: Path) -> list[Site]:
         """Where the program that a file belongs to seeds the generator behind a function."""
