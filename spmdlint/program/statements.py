@@ -110,8 +110,10 @@ class Statements(Patterns):
         for target in targets:
             if isinstance(target, ast.Name):
                 self.b.emit(Delete(self.b.renamed(target.id)), self.span(target))
-            elif isinstance(target, (ast.Attribute, ast.Subscript)):
+            elif isinstance(target, ast.Attribute):
                 self.b.emit(Delete(None, self.value(target.value)), self.span(target))
+            elif isinstance(target, ast.Subscript):
+                self.b.emit(Delete(None, self.value(target.value), self.value(target.slice)), self.span(target))
 
     def break_(self, node: ast.Break) -> None:
         if self.b.loops:

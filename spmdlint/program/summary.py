@@ -253,10 +253,11 @@ class StoreSubscript(_Operation):
 
 
 class Delete(_Operation):
-    """``del`` of a name, or of an attribute or element (of ``base``, then)."""
+    """``del`` of a name, of an attribute (of ``base``), or of what is at an ``index`` of it."""
 
     name: str | None
     base: ValueId | None = None
+    index: ValueId | None = None
 
 
 class Return(_Operation):

@@ -242,7 +242,8 @@ class Divergences:
         if self.worlds.asked_within(frame) is None:
             return False
         call, test = found.call.site.number, found.branch.number
-        if self.worlds.alike(frame, call, test):
+        # A loop over a share is judged by jobs with an element for each process, a condition by smaller ones as well.
+        if self.worlds.alike(frame, call, test, likely=found.loop):
             return True
         counted = self._counted(frame, found.reason)
         same = {n: tuple((each.same, each.label) for each in calls) for n, calls in counted.items()}

@@ -29,6 +29,8 @@ from spmdlint.analysis.worlds.values import (
     Method,
     Rows,
     Shape,
+    Together,
+    TogetherError,
     UndecidedError,
     Unknown,
     VoidError,
@@ -86,15 +88,33 @@ class Activation:
 
 
 class Process:
-    """One process of a world; an ``unguarded`` one passes the conditions that would end it in an exception."""
+    """One process of a world; an ``unguarded`` one passes the conditions that would end it in an exception.
 
-    def __init__(self, job: Job, count: int, rank: int, given: Given, *, unguarded: bool = False) -> None:
+    ``together`` is what it does together with the others, in order. It waits before the next one; if ``alone``, it goes
+    on, and what they would give each other decides nothing.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        count: int,
+        rank: int,
+        given: Given,
+        together: Sequence[Together] = (),
+        *,
+        alone: bool = False,
+        unguarded: bool = False,
+    ) -> None:
         self.job = job
         self.ev = job.ev
         self.count = count
         self.rank = rank
         self.given = given
+        self.together = together
+        self.alone = alone
         self.unguarded = unguarded
+        self._met = 0
+        self._place: Hashable = None
         self._made: list[Made] = []
         self._steps = 0
         self._lists: dict[Key, list[Any]] = {}
@@ -464,14 +484,21 @@ class Process:
         plain = all(not argument.star for argument in operation.arguments)
         positional = [active.values[a.value] for a in operation.arguments if a.keyword is None and not a.star]
         keywords = {a.keyword: active.values[a.value] for a in operation.arguments if a.keyword is not None}
-        if active.depth == 0 and number in self.job.calls:
+        deed = elements().get(callee.name) if isinstance(callee, External) and keywords.keys() <= _BESIDE else None
+        if active.depth == 0 and number in self.job.calls and deed not in _TOGETHER:
             return Unknown((active.frame.ref, number), loose=True)
         if plain:
             if isinstance(callee, External):
                 asked = self._of_process(callee.name)
-                deed = elements().get(callee.name) if keywords.keys() <= _BESIDE else None
-                if asked is not None or deed is not None:
-                    return asked if deed is None else _ELEMENTS[deed](self, *positional)
+                self._place = (active.frame.ref, number)
+                if asked is not None:
+                    return asked
+                if deed is not None and deed in _COMPUTING:
+                    with suppress(UndecidedError):
+                        return _ELEMENTS[deed](self, *positional)
+                    return self._some()
+                if deed is not None:
+                    return _ELEMENTS[deed](self, *positional)
             if isinstance(callee, Method) and not keywords:
                 return self._method(callee, positional)
             if isinstance(callee, (Closure, FunctionValue)):
@@ -479,6 +506,8 @@ class Process:
         given = [*positional, *keywords.values()]
         if isinstance(callee, External):
             return self._unknown(active, number, loose=not _are_alike(given))
+        if isinstance(callee, Unknown) and callee.loose and not any(self._is_listed(value) for value in given):
+            return Unknown((active.frame.ref, number), loose=True)
         return self._not_followed(active, number, given)
 
     def _inside(
@@ -535,7 +564,62 @@ class Process:
                 return rows.pop(0)
             case "tolist", []:
                 return list(rows)
+            case (("min" | "max" | "sum" | "all" | "any"), []) if isinstance(rows, Array):
+                return _OF_ALL[method.name]([self._number(row) for row in rows])
+            case "clear", [] if isinstance(rows, list):
+                return rows.clear()
+            case "insert", [place, value] if isinstance(rows, list):
+                return rows.insert(self._end(place), value)
         return self._some() if isinstance(rows, Rows) else _refuse()
+
+    # -- what the processes do together
+
+    def _numbers_of_all(self, value: Any) -> tuple[float, ...] | None:
+        """The number that each process gives; None if it is not known, and the same value for all if it is unknown."""
+        if not isinstance(value, (int, float)):
+            return None
+        if self._met < len(self.together):
+            met = self.together[self._met]
+            self._met += 1
+            return met.numbers if met.place == self._place else _void()
+        if self.alone:
+            return None
+        raise TogetherError(self._place, value)
+
+    def _gathered(self, value: Any, *_: Any) -> Any:
+        numbers = self._numbers_of_all(value)
+        if numbers is not None:
+            return Array(numbers)
+        return Unknown((self._place,), loose=not isinstance(value, Unknown))
+
+    def _broadcast(self, value: Any, *_: Any) -> Any:
+        numbers = self._numbers_of_all(value)
+        if numbers is not None:
+            return numbers[0]
+        return Unknown((self._place,), loose=not isinstance(value, Unknown))
+
+    def _equal(self, value: Any, *_: Any) -> None:
+        numbers = self._numbers_of_all(value)
+        if numbers is not None and len(set(numbers)) > 1:
+            raise LeftError
+
+    # -- stores and deletions in sequences
+
+    def _put(self, active: Activation, number: int, operation: s.StoreSubscript) -> Any:
+        base, index = active.values[operation.base], active.values[operation.index]
+        if isinstance(index, slice) and (self._is_listed(base) or type(base) is Rows):
+            self._sequence(base)[index] = self._listed(active.values[operation.value])
+        return self._beside(active, number, operation)
+
+    def _delete(self, active: Activation, number: int, operation: s.Delete) -> Any:
+        if operation.base is not None and operation.index is not None:
+            base, index = active.values[operation.base], active.values[operation.index]
+            if isinstance(index, slice) or self._is_listed(base) or type(base) is Rows:
+                rows = self._sequence(base)
+                if not isinstance(rows, list):
+                    return _refuse()
+                del rows[index if isinstance(index, slice) else self._end(index)]
+        return self._beside(active, number, operation)
 
     # -- library functions
 
@@ -690,9 +774,15 @@ def _void() -> Any:
 
 
 _ALIKE = (Unknown, str, type(None), External, FunctionValue)
-_OF_LISTS = frozenset("append extend copy pop popleft tolist shape astype".split())
-_BESIDE = frozenset(("dtype", "constant_values"))
+_OF_LISTS = frozenset("append extend insert clear copy pop popleft tolist shape astype".split())
+_OF_ALL: Mapping[str, Callable[[Sequence[Any]], Any]] = {"min": min, "max": max, "sum": sum, "all": all, "any": any}
+_BESIDE = frozenset(("dtype", "constant_values", "fail_message"))
 """Arguments that say nothing of how many rows there are."""
+_COMPUTING: frozenset[Deed] = frozenset(
+    ("length", "array", "numbers", "fill", "join", "pad", "space", "minimum", "maximum", "integer", "ceiling", "floor")
+)
+"""What only computes a value: if it is not known, it decides nothing, but may never be asked."""
+_TOGETHER: frozenset[Deed] = frozenset(("gather", "broadcast", "equal"))
 _EQUAL = frozenset(("is", "is not", "==", "!="))
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {**ARITHMETIC, "/": operator.truediv}
 _ELEMENTS: Mapping[Deed, Callable[..., Any]] = {
@@ -715,6 +805,9 @@ _ELEMENTS: Mapping[Deed, Callable[..., Any]] = {
     "repeat": Process._repeat,
     "takewhile": Process._takewhile,
     "nothing": Process._none,
+    "gather": Process._gathered,
+    "broadcast": Process._broadcast,
+    "equal": Process._equal,
     "islice": Process._islice,
     "ceiling": Process._ceil,
     "floor": Process._floor,
@@ -745,8 +838,10 @@ _DOES: Mapping[type, Callable[[Process, Activation, int, Any], Any]] = {
     s.Collected: Process._collect,
     s.MakeFunction: Process._closure,
     s.Call: Process._call,
+    s.StoreSubscript: Process._put,
+    s.Delete: Process._delete,
     **dict.fromkeys(
-        (s.StoreSubscript, s.StoreAttribute, s.Delete, s.Import, s.Enter, s.Leave, s.FString, s.DictDisplay, s.Raise),
+        (s.StoreAttribute, s.Import, s.Enter, s.Leave, s.FString, s.DictDisplay, s.Raise),
         Process._beside,
     ),
 }

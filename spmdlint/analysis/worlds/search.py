@@ -21,7 +21,7 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Constant, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.worlds.process import MAX_DEPTH, Given, Job, Made, Process
-from spmdlint.analysis.worlds.values import Key, UndecidedError, VoidError
+from spmdlint.analysis.worlds.values import Key, Together, TogetherError, UndecidedError, VoidError
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
@@ -36,6 +36,8 @@ MAX_CONSTANT = 2_000
 MAX_MORE = 10
 """The most lengths that are tried because of the constants of a function."""
 MAX_RUNS = 600
+MAX_MET = 4
+"""How often processes may wait for each other before what they give each other decides nothing."""
 
 Varies = Callable[[Frame, int], bool]
 Found = TypeVar("Found")
@@ -103,15 +105,17 @@ class Worlds:
         known = certain(self.ev.value(frame, number))
         return isinstance(known, Applied) and units().places.get(known.name) == "process"
 
-    def alike(self, frame: Frame, call: int, test: int) -> bool:
+    def alike(self, frame: Frame, call: int, test: int, *, likely: bool = False) -> bool:
         """Whether all processes make a call equally often, and some do, in every world that is tried.
+
+        If ``likely``, only worlds count in which there is an element for each process.
 
         They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs. One
         that only a job sees which the program has ended counts: its author has excluded it.
         """
         if self._seen(frame, frozenset((call,)), test) is None:
             return False
-        counts = [_counts(made, call) for made in self._outcomes(frame, call)]
+        counts = [_counts(made, call) for made in self._outcomes(frame, call, likely=likely)]
         return any(map(any, counts)) and all(map(_even, counts))
 
     def in_step(self, frame: Frame, same: Mapping[int, Hashable], test: int) -> bool:
@@ -138,8 +142,10 @@ class Worlds:
         return World(call, count, lengths, tuple(_counts(outcome, call)))
 
     def rows_alike(self, frame: Frame, call: int, argument: int) -> bool:
-        """Whether an argument of a call has as many rows on all processes, in every world that is tried."""
-        rows = [given for made in self._outcomes(frame, call) for given in _rows_given(made, call, argument)]
+        """Whether an argument of a call has as many rows on all processes, in every likely world that is tried."""
+        rows = [
+            given for made in self._outcomes(frame, call, likely=True) for given in _rows_given(made, call, argument)
+        ]
         return bool(rows) and all(None not in given and _even(given) for given in rows)
 
     def rows_differ(self, frame: Frame, call: int) -> World | None:
@@ -151,9 +157,12 @@ class Worlds:
         count, lengths, (argument, rows), _ = found
         return World(call, count, lengths, rows, argument)
 
-    def _outcomes(self, frame: Frame, call: int) -> list[Outcome]:
+    def _outcomes(self, frame: Frame, call: int, *, likely: bool) -> list[Outcome]:
         tried = self._tried(frame, frozenset((call,)))
-        return [made for made in tried.outcomes.values() if made is not None] if tried is not None else []
+        if tried is None:
+            return []
+        made = tried.outcomes.items()
+        return [each for world, each in made if each is not None and (not likely or tried.is_likely(*world))]
 
     def _seen(self, frame: Frame, calls: frozenset[int], test: int) -> _Search | None:
         """All worlds for some calls, if they are large enough to have seen both answers of a condition."""
@@ -248,10 +257,28 @@ class _Search:
             raise UndecidedError
         given = dict(zip(self.keys, chosen, strict=True))
         try:
-            made = tuple(Process(self.job, count, rank, given).calls() for rank in range(count))
+            made = self._run_together(count, given)
         except VoidError:
             return None
         return made if sum(each is not None for each in made) > 1 else None
+
+    def _run_together(self, count: int, given: Given) -> Outcome:
+        """The calls of each process; where they wait for each other, they are run again with what each one gave."""
+        met: list[Together] = []
+        alone = False
+        while True:
+            made: list[tuple[Made, ...] | None] = []
+            waiting: list[TogetherError] = []
+            for rank in range(count):
+                try:
+                    made.append(Process(self.job, count, rank, given, met, alone=alone).calls())
+                except TogetherError as waits:
+                    waiting.append(waits)
+            if not waiting:
+                return tuple(made)
+            alone = len(waiting) < count or len({each.place for each in waiting}) > 1 or len(met) == MAX_MET
+            if not alone:
+                met.append(Together(waiting[0].place, tuple(each.number for each in waiting)))
 
     def has_both_answers(self, test: int) -> bool:
         """Whether a condition, if it was asked, had both answers, exceptions that end the job aside."""
@@ -264,7 +291,7 @@ class _Search:
                 ended = [rank for rank in range(count) if made is None or made[rank] is None]
                 for rank in ended:
                     with suppress(VoidError):
-                        Process(self.job, count, rank, given, unguarded=True).calls()
+                        Process(self.job, count, rank, given, alone=True, unguarded=True).calls()
                     if len(seen[test]) == 2:
                         return True
         return False
@@ -290,7 +317,7 @@ class _Search:
                 here = [
                     (chosen, made)
                     for (number, chosen), made in self.outcomes.items()
-                    if number == count and made is not None and self._is_likely(count, chosen)
+                    if number == count and made is not None and self.is_likely(count, chosen)
                     if not chosen or chosen[place] == value
                 ]
                 found = [differs(made) for _, made in here]
@@ -300,7 +327,7 @@ class _Search:
                     return count, tuple(lengths), found[0], made
         return None
 
-    def _is_likely(self, count: int, chosen: tuple[int, ...]) -> bool:
+    def is_likely(self, count: int, chosen: tuple[int, ...]) -> bool:
         """Whether there is at least one element for each process, wherever there are elements."""
         lengths = (value for key, value in zip(self.keys, chosen, strict=True) if key[0] == "length")
         return all(length >= count for length in lengths)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
@@ -27,6 +29,22 @@ class LeftError(Exception):
 
 class ExitedError(Exception):
     """The process ends without an error, as by ``sys.exit(0)``: it makes no more calls."""
+
+
+class TogetherError(Exception):
+    """The process waits for the others: they do something together, to which each gives a number."""
+
+    def __init__(self, place: Hashable, number: float) -> None:
+        super().__init__(place, number)
+        self.place = place
+        self.number = number
+
+
+class Together(Struct, frozen=True):
+    """What the processes have done together at a place, and the number that each gave."""
+
+    place: Hashable
+    numbers: tuple[float, ...]
 
 
 class Unknown:
