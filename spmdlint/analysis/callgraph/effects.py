@@ -47,6 +47,7 @@ from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
+from spmdlint.program.link import FunctionRef
 from spmdlint.program.spelled import called_as
 
 Strength = Literal["strong", "weak"]
@@ -170,6 +171,20 @@ class Effects:
     def reads_properties(self, frame: Frame) -> bool:
         """Whether a function runs a property or a special method that makes parallel calls."""
         return not self.is_silent(frame) and bool(self._getters.reads(frame))
+
+    def readers(self, ref: FunctionRef) -> frozenset[FunctionRef]:
+        """The functions that run a property or a special method which makes parallel calls."""
+        return self._readers.get(ref, frozenset())
+
+    @cached_property
+    def _readers(self) -> Mapping[FunctionRef, frozenset[FunctionRef]]:
+        found: dict[FunctionRef, set[FunctionRef]] = {}
+        for frame in self.reach.frames:
+            for _, operation in () if self.is_silent(frame) else self._getters.reads(frame):
+                run = self._getters.read_by(frame, operation)
+                if run is not None:
+                    found.setdefault(run[0].ref, set()).add(frame.ref)
+        return {ref: frozenset(readers) for ref, readers in found.items()}
 
     def of_read(self, frame: Frame, number: int, operation: Implied) -> Iterator[ParallelCall]:
         """The parallel calls of the property or the special method that an operation runs."""

@@ -384,5 +384,16 @@ def _number(key: object) -> int | None:
     return None if key[1] in ("%", "//") and sides[1] == 0 else ARITHMETIC[key[1]](sides[0], sides[1])
 
 
+def is_about_process(key: object) -> bool:
+    """Whether a condition is made of the number of the process and constants alone, so that it is one everywhere."""
+    return _mentions(key, _INDEX) and _is_made_of_constants(key)
+
+
+def _is_made_of_constants(key: object) -> bool:
+    if not isinstance(key, tuple):
+        return isinstance(key, str)
+    return key in (_NUMBER, _COUNT) or key[:1] == ("constant",) or all(map(_is_made_of_constants, key))
+
+
 def _mentions(key: object, word: str) -> bool:
     return isinstance(key, tuple) and (key[:1] == (word,) or any(_mentions(part, word) for part in key))
