@@ -114,6 +114,7 @@ KEYS: Mapping[str, str] = {
     "seed": "the parameter that is a seed",
     # order and data
     "listing": "its results are in the order of a directory listing",
+    "listed_by": "the part of each element, by its number, that orders a `listing` if the loop over it sorts that part",
     "completion": "its results are in the order of completion",
     "shuffles": "it shuffles its result, differently on every process, unless one of these parameters is passed",
     "seed_of": "the parameter that makes the order of an object the same, if one of `shuffles` is passed that object",

@@ -78,6 +78,7 @@ class Known(Struct, frozen=True):
     cappable: bool = False
     attribute: bool = False
     listing: bool = False
+    listed_by: int | None = None
     shuffles: tuple[str, ...] = ()
     seed_of: str | None = None
     asked: str | None = None

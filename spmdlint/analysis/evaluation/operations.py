@@ -147,18 +147,17 @@ class Operations:
                 found.append((number, binary.left, binary.right))
         return tuple(sorted(found))
 
-    @cached_property
-    def extending(self) -> dict[str, list[tuple[int, int]]]:
-        """The operations that extend the value of a name, each with the value that is added, by the name."""
-        by_name: dict[str, list[tuple[int, int]]] = {}
-        for number, extended, put in self.extensions:
-            base = self.operations[extended]
-            if isinstance(base, s.Load):
-                by_name.setdefault(base.name, []).append((number, put))
-        return by_name
+    def _puts_sorted(self, put: s.StoreSubscript) -> bool:
+        """Whether a sorted list takes the place of all elements of a list."""
+        index, value = self.operations[put.index], self.operations[put.value]
+        if not isinstance(index, s.Slice) or (index.lower, index.upper, index.step) != (None, None, None):
+            return False
+        function = self.operations[value.function] if isinstance(value, s.Call) else None
+        return isinstance(function, s.Load) and function.name == "sorted"
 
     @cached_property
     def sorted_names(self) -> frozenset[str]:
-        """The names whose ``sort`` method is used."""
-        bases = (self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort")
+        """The names whose value is sorted in place: by its ``sort`` method, or as in ``names[:] = sorted(names)``."""
+        bases = [self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort"]
+        bases += [self.operations[o.base] for _, o in self.of_kind(s.StoreSubscript) if self._puts_sorted(o)]
         return frozenset(base.name for base in bases if isinstance(base, s.Load)) or _NO_NAMES

@@ -68,9 +68,24 @@ class ListingOrder(Property):
             if isinstance(index, s.Slice):
                 return origins.of(frame, operation.base)
             return order_of_field(origins, frame, number, "what is in {name} is put there in that order")
+        if isinstance(operation, s.Item):
+            return self._listed(origins, frame, operation) or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
+
+    def _listed(self, origins: Origins, frame: Frame, item: s.Item) -> Reason | None:
+        """Why a part of an element that a walk through folders gives has no order: it is a listing itself."""
+        step = frame.code.operations[item.value]
+        made = frame.code.root_of(step.iterable) if isinstance(step, s.Next) else None
+        call = frame.code.operations[made] if made is not None else None
+        if made is None or not isinstance(call, s.Call):
+            return None
+        callee = certain(origins.ev.value(frame, call.function))
+        known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if known is None or known.listed_by is None or item.index < known.listed_by:
+            return None
+        return Reason(Site(frame.ref, made), f"{known.name}() promises no order", "listing")
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
@@ -80,6 +95,8 @@ class ListingOrder(Property):
             if isinstance(callee, External):
                 known = self.knowledge.get(callee.name)
                 if known is not None and known.listing:
+                    if known.listed_by is not None and _is_sorted_inside(frame, number, known.listed_by):
+                        return None
                     return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
                 if known is not None and known.completion:
                     return Reason(
@@ -157,3 +174,12 @@ def _says_nothing(origins: Origins, frame: Frame, value: int, seed: str | None) 
 
 def _is(origins: Origins, frame: Frame, value: int, wanted: bool | None) -> bool:
     return constant(origins.ev.value(frame, value)) == Constant(wanted)
+
+
+def _is_sorted_inside(frame: Frame, number: int, part: int) -> bool:
+    """Whether the loop over a listing sorts the part of each element that decides where it goes on."""
+    operations, code = frame.code.operations, frame.code
+    rounds = {each for each, step in code.of_kind(s.Next) if code.root_of(step.iterable) == number}
+    stores = (store for _, store in code.of_kind(s.Store) if store.name in code.sorted_names)
+    taken = (operations[store.value] for store in stores)
+    return any(isinstance(item, s.Item) and item.value in rounds and item.index == part for item in taken)
