@@ -54,6 +54,9 @@ def rearranged(before: Leaf, after: Leaf, axes: list[str], how: Moves, site: Sit
     if (how.gathers and how.gathered is None) or (how.splits and how.split is None):
         return after
     layout = before.layout
+    after = replace(after, marks=after.marks | {mark for mark in before.marks if mark.fact == "apart"})
+    if how.gathered and layout is not None and [axes[0] in held for held in layout][:2] in ([True], [True, False]):
+        after = replace(after, marks=after.marks | {Mark("apart", axes[0], site)})
     if layout is not None and how.gathers:
         layout = tuple(held - {axes[0]} for held in layout)
     if how.split is not None:
@@ -139,6 +142,8 @@ def of_product(left: Leaf, right: Leaf) -> Layout | None:
 
 
 def _misplaced(leaf: Leaf, axis: str, dimension: int, name: str, site: Site, splitting: Set[Site]) -> Iterator[Event]:
+    if leaf.marked("apart", axis) is not None:
+        return  # each device had an array of its own, which a spec may put together along any dimension
     held, began = [number for number, axes in enumerate(leaf.layout or ()) if axis in axes], leaf.held(axis).origin
     if len(held) == 1 and held[0] != dimension:
         if held[0] == 0 and began not in splitting:

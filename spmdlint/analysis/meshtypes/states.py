@@ -40,6 +40,7 @@ Fact = Literal[
     "placed",
     "piled",
     "overlaid",
+    "apart",
 ]
 Layout: TypeAlias = tuple[frozenset[str], ...]
 """For each dimension of an array, the axes that split it."""
@@ -63,7 +64,8 @@ class Mark(Struct, frozen=True):
     - *repeated*: made, or not made, depending on a predicate; *placed*: splits another dimension than a collective or
       a spec says. Of these, not of values;
     - *piled*: the parts of a matrix's rows, gathered along a new dimension;
-    - *overlaid*: parts of a dimension that the axis splits, added up as if they were shares of the same elements.
+    - *overlaid*: parts of a dimension that the axis splits, added up as if they were shares of the same elements;
+    - *apart*: arrays that each device had for itself, put together along a dimension that the spec did not name.
     """
 
     fact: Fact

@@ -95,9 +95,9 @@ class ListingOrder(Property):
             if isinstance(callee, External):
                 known = self.knowledge.get(callee.name)
                 if known is not None and known.listing:
-                    if known.listed_by is not None and _is_sorted_inside(frame, number, known.listed_by):
-                        return None
-                    return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
+                    text = f"{callee.name}() promises no order"
+                    mended = _is_sorted_inside(frame, number, known.listed_by)
+                    return None if mended else Reason(Site(frame.ref, number), text, "listing")
                 if known is not None and known.completion:
                     return Reason(
                         Site(frame.ref, number), f"{callee.name}() returns results in order of completion", "completion"
@@ -176,7 +176,7 @@ def _is(origins: Origins, frame: Frame, value: int, wanted: bool | None) -> bool
     return constant(origins.ev.value(frame, value)) == Constant(wanted)
 
 
-def _is_sorted_inside(frame: Frame, number: int, part: int) -> bool:
+def _is_sorted_inside(frame: Frame, number: int, part: int | None) -> bool:
     """Whether the loop over a listing sorts the part of each element that decides where it goes on."""
     operations, code = frame.code.operations, frame.code
     rounds = {each for each, step in code.of_kind(s.Next) if code.root_of(step.iterable) == number}
