@@ -74,6 +74,13 @@ _MESSAGES = {
 }
 
 
+_ASSEMBLE = "Use jax.make_array_from_process_local_data, which assembles the parts."
+_SAME_EVERYWHERE = (
+    "An array of which each device has a copy has one value. Compute it in the same way on every process, or take that "
+    "of one process with multihost_utils.broadcast_one_to_all."
+)
+
+
 class LocalGlobalMixup(Rule):
     """The counts of processes, of all devices and of this process's devices are mixed up.
 
@@ -144,11 +151,13 @@ class LocalGlobalMixup(Rule):
             way_out = "Select from jax.local_devices(), which also takes a backend."
         else:
             source = found.reason.source
+            where = program.where(source.site, program.place(found.site).path)
+            passes = "a value of its own, of which every device is to get a copy" if found.copied else "its own part"
             message = (
-                f"jax.device_put expects the same whole array on every process, but each process passes its own part: "
-                f"{source.text} ({program.where(source.site, program.place(found.site).path)})."
+                f"jax.device_put expects the same whole array on every process, but each process passes {passes}: "
+                f"{source.text} ({where})."
             )
-            way_out = "Use jax.make_array_from_process_local_data, which assembles the parts."
+            way_out = _SAME_EVERYWHERE if found.copied else _ASSEMBLE
         chain = found.reason.chain() if found.reason is not None else ()
         listed = "These are the devices of all processes." if found.reason is None else "The mesh is made here."
         return self.finding(

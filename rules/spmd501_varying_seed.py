@@ -21,6 +21,7 @@ class SeedsThatVary(Rule):
     - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
       samplers that do both;
     - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
+    - such keys, and keys that contain the process index, for a `jax.jit` whose `out_shardings` are over all devices;
     - in programs for several processes that reduce over a mapped axis, state that is replicated to the devices and that
       was made with a key that contains the process index, or with an unseeded generator; with `--preview`, in all
       programs, and all such keys that `model.init` gets.

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
 from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
@@ -32,12 +34,13 @@ class Placed(Struct, frozen=True):
     """A value that is put on the first of all devices, or on all devices although it is a process's own.
 
     ``devices`` says where these are listed, or where their mesh is made; ``reason``, in the second case, why the value
-    differs.
+    differs, and ``copied`` whether each device gets a copy of it.
     """
 
     site: Site
     devices: Site
     reason: Reason | None = None
+    copied: bool = False
 
 
 class Placements:
@@ -79,11 +82,13 @@ class Placements:
             return Placed(use.site, listed) if sure and not tried and self.multi.needs(frame.ref.path) else None
         if value is None or frame.ref not in self.reach.host:
             return None
-        mesh = self.everywhere.mesh_of(self.ev.argument(use.applied, where))
+        sharding = self.ev.argument(use.applied, where)
+        to = ordered(sharding or frozenset())
+        mesh = self.everywhere.mesh_of(sharding)
         reason = self.content.of(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
-        return Placed(use.site, mesh, reason)
+        return Placed(use.site, mesh, reason, bool(to) and all(names_no_axis(self.ev, each) for each in to))
 
     def _first_of_all(self, frame: Frame, number: int) -> Site | None:
         """Where all devices are listed, if this is one of them by a literal index."""

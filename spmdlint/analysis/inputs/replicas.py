@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Fram
 from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -20,6 +21,7 @@ from spmdlint.program.link import FunctionRef, Project
 _DEPTH = 16
 _PUT = "jax.device_put"
 _HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
+_KEYS = "jax.random."
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
 _DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
@@ -40,7 +42,8 @@ def own_replicas(
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
-    A map over the devices of all processes takes an array of the host's for one that all processes have.
+    A map over the devices of all processes takes an array of the host's for one that all processes have, and so does a
+    compiled function whose results go there, which is given a key.
     `jax.device_put` with a spec that names no axis, or over the devices of all processes, counts in programs whose
     processes know one another, as JAX takes its argument for the whole array; copying to the
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
@@ -53,6 +56,7 @@ def own_replicas(
             callee = certain(evaluator.value(frame, call.function))
             if isinstance(callee, Applied) and multi.written_for(ref.path):
                 reason = _of_host_arrays(evaluator, content, frame, callee, call)
+                reason = reason or _of_key(evaluator, content, everywhere, frame, callee, call)
                 if reason is not None:
                     yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
@@ -112,6 +116,32 @@ def _of_host_arrays(
             if reason is not None and reason.kind in _BY_CHANCE:
                 return reason
     return None
+
+
+def _of_key(
+    evaluator: Evaluator, content: Origins, everywhere: Everywhere, frame: Frame, compiled: Applied, call: s.Call
+) -> Reason | None:
+    """Why a key differs that is passed to a compiled function whose results go to the devices of all processes."""
+    known = evaluator.knowledge.get(compiled.name)
+    if known is None or known.kind != "jit":
+        return None
+    if everywhere.mesh_of(evaluator.argument(compiled, "out_shardings")) is None:
+        return None
+    for argument in call.arguments:
+        if _is_key(evaluator, frame, argument.value):
+            reason = content.of(frame, argument.value)
+            if reason is not None and reason.kind in ("identity", *_BY_CHANCE):
+                return reason
+    return None
+
+
+def _is_key(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether a value is made by a function for keys, or is one of several that such a function makes."""
+    made = frame.code.operations[resolved(evaluator, frame, number)]
+    if isinstance(made, (s.Item, s.Subscript)):
+        number = made.value if isinstance(made, s.Item) else made.base
+    value = certain(evaluator.value(frame, number))
+    return isinstance(value, Applied) and value.name.startswith(_KEYS)
 
 
 def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
