@@ -16,6 +16,7 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.caught import reads_own_file
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.raised import Raised, tried_by
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -154,11 +155,8 @@ class ExceptionPaths:
         return not self.raised.is_calm(self.ev.value(frame, operation.function))
 
     def _reads_own(self, frame: Frame, number: int, operation: s.Call) -> bool:
-        """Whether a call reads a file of this process's own, so that no other process meets the same failure."""
-        if not self.raised.reads(frame, number, operation):
-            return False
-        found = self.content.any_of(frame, [argument.value for argument in operation.arguments[:1]])
-        return found is not None and found.kind == "identity"
+        """Whether a call reads a file of this process's own."""
+        return reads_own_file(self.raised, self.content, frame, number, operation) is not None
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)

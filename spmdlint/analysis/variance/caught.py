@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.letters import WHOLE_FILES
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.raised import OwnRaise, Raised, flat, tried_by
 from spmdlint.program import summary as s
@@ -39,7 +40,23 @@ class Caught:
             found = self._decides(content, frame, own, 0)
             if found is not None and found.kind in ("data", "named", "identity", "group"):
                 return content.step(frame, own.way[0].at, "whether this raises depends on it", found)
-        return self._ran_out(content, frame, number)
+        return self._ran_out(content, frame, number) or self._reads_own(content, frame, number)
+
+    def _reads_own(self, content: Origins, frame: Frame, number: int) -> Reason | None:
+        """Why a clause catches what reading fails with on one process alone: the file is this process's own."""
+        clause = frame.code.operations[number]
+        kind = clause.kind if isinstance(clause, s.Caught) else None
+        if kind is not None and not self.raised.happens_to_one(content.ev.value(frame, kind)):
+            return None
+        found: list[Reason] = []
+
+        def reads(inside: Frame, at: int, call: s.Call) -> bool:
+            own = reads_own_file(self.raised, content, inside, at, call)
+            if own is not None:
+                found.append(Reason(Site(inside.ref, at), "a file of this process's own is read here", "data", own))
+            return own is not None
+
+        return found[0] if self.raised.may_fail(frame, frame.code.function.block_of[number], reads) else None
 
     def _decides(self, content: Origins, frame: Frame, own: OwnRaise, called: int) -> Reason | None:
         """Why something is raised or not; ``called`` is the number of calls on the way there that have been entered."""
@@ -84,6 +101,18 @@ class Caught:
         """The same for a function of the project, which lets the exception pass."""
         open_blocks = [block for block in sorted(content.ev.live_blocks(frame)) if _lets_pass(content.ev, frame, block)]
         return self._of_blocks(content, frame, open_blocks, depth)
+
+
+def reads_own_file(raised: Raised, content: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
+    """Why a call reads a file of this process's own, so that no other process meets the same failure."""
+    method = frame.code.operations[call.function]
+    if isinstance(method, s.Attribute) and method.name in WHOLE_FILES:
+        found = content.of(frame, method.base)
+    elif raised.reads(frame, number, call):
+        found = content.any_of(frame, [argument.value for argument in call.arguments[:1]])
+    else:
+        return None
+    return found if found is not None and found.source.kind == "identity" else None
 
 
 def catches_end(ev: Evaluator, frame: Frame, clause: s.Caught) -> bool:

@@ -65,7 +65,7 @@ _CARRIERS = frozenset(
         "int int.from_bytes bool str float abs min max any all divmod round sum repr range slice list tuple sorted "
         "next iter hash"
     ).split()
-)
+) | {"io.BytesIO", "io.StringIO"}
 STAMP = "stamp"
 """The kind of a time that has been formatted as text."""
 _JOINERS = frozenset(("join", "format"))
@@ -149,7 +149,7 @@ class Variance(Property):
     ) -> Reason | Literal["continue"] | None:
         """Why a value varies because of the control flow that led to it."""
         if isinstance(operation, s.Caught):
-            return self.raised.reason(frame, number) or self.caught.of_own_data(origins, frame, number)
+            return self.caught.of_own_data(origins, frame, number) or self.raised.reason(frame, number)
         if not isinstance(operation, s.Load):
             return CONTINUE
         return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE

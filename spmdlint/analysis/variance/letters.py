@@ -10,7 +10,7 @@ _OWN = ("files", "host", "data")
 """Kinds of text whose length differs between processes; numbers, times and random names have fixed lengths."""
 _DEPTH = 3
 _PADDING = frozenset(("ljust", "rjust", "center", "zfill"))
-_WHOLE_FILES = frozenset(("read_bytes", "read_text"))
+WHOLE_FILES = frozenset(("read_bytes", "read_text"))
 
 
 def of_letters(content: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
@@ -59,6 +59,6 @@ def _is_letter(content: Origins, frame: Frame, number: int, depth: int) -> bool:
 
 def of_whole_file(frame: Frame, number: int, method: s.Attribute) -> Reason | None:
     """Why ``path.read_bytes()`` differs in length: it is all of the file that the process finds."""
-    if method.name not in _WHOLE_FILES:
+    if method.name not in WHOLE_FILES:
         return None
     return Reason(Site(frame.ref, number), f".{method.name}() may find a different file on each process", "files")
