@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -30,15 +30,22 @@ def of_round(
 
 
 def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
-    """The iterable that gives a part of each element of a loop: ``y`` in ``for x, _ in zip(y, z)``."""
-    loop = frame.code.operations[operation.value]
-    call = frame.code.operations[frame.code.root_of(loop.iterable)] if isinstance(loop, s.Next) else None
-    if not isinstance(call, s.Call):
-        return None
-    for callee in ordered(origins.ev.value(frame, call.function)):
-        inner = _inside(call, callee.name, [operation.index]) if isinstance(callee, External) else None
-        if inner is not None and not inner[1]:
-            return inner[0]
+    """The iterable that gives a part of each element of a loop: ``y`` in ``for i, (x, _) in enumerate(zip(y, z))``."""
+    path: list[object] = []
+    part: s.Operation = operation
+    while isinstance(part, s.Item):
+        path.insert(0, part.index)
+        part = frame.code.operations[part.value]
+    number = part.iterable if isinstance(part, s.Next) else None
+    for _ in range(_DEPTH):
+        call = frame.code.operations[frame.code.root_of(number)] if number is not None else None
+        callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        inner = _inside(call, callee.name, path) if isinstance(call, s.Call) and isinstance(callee, External) else None
+        if inner is None:
+            return None
+        number, path = inner
+        if not path:
+            return number
     return None
 
 

@@ -12,9 +12,11 @@ from typing import Literal, TypeGuard
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, given_to
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to, methods_of
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain
+from spmdlint.analysis.evaluation.receivers import is_own_field
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
+from spmdlint.analysis.variance.appended import of_appended
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
@@ -249,7 +251,7 @@ class Shape(Property):
                     return found
             return of_round(origins, frame, frame.code.root_of(operation.base), index.value)
         found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
-        return found if found is not None and found.kind == SELECTED else None
+        return found if found is not None and found.kind in (SELECTED, "data") else None
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
@@ -271,7 +273,7 @@ class Shape(Property):
                 ends = by_position(operation) or arguments
                 return self._made(origins, frame, number, self._of_first(frame, name, ends))
             if name in _STACKED:
-                return self._made(origins, frame, number, self._stacked(origins, frame, name, arguments[0]))
+                return self._made(origins, frame, number, self._stacked(origins, frame, name, operation))
             if name == "pad" and len(arguments) > 1:
                 return self._padded(origins, frame, arguments, function)
             if name == "reshape":
@@ -290,11 +292,31 @@ class Shape(Property):
                 return made
         return self._callable(origins, frame, operation) or CONTINUE
 
-    def _stacked(self, origins: Origins, frame: Frame, name: str, parts: int) -> Reason | None:
+    def _stacked(self, origins: Origins, frame: Frame, name: str, call: s.Call) -> Reason | None:
         """Why an array that is put together from several arrays differs in shape."""
-        if name in JOINED and make_up(origins, frame, parts):
+        parts = call.arguments[0].value
+        if name in JOINED and _along_rows(origins.ev, frame, call) and make_up(origins, frame, parts):
             return None
-        return origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
+        found = origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
+        return found or (self._of_put(origins, frame, parts) if name in JOINED else None)
+
+    @staticmethod
+    def _of_put(origins: Origins, frame: Frame, parts: int) -> Reason | None:
+        """Why one of the arrays that were put into a list, or into a field, differs in shape."""
+        listed = frame.code.operations[parts]
+        if isinstance(listed, s.Load):
+            return of_appended(origins, frame, parts)
+        if not isinstance(listed, s.Attribute):
+            return None
+        for method in methods_of(origins.ev, frame, listed.base):
+            inside = origins.frame_of(method)
+            for number, base in inside.code.fillings:
+                call = inside.code.operations[number]
+                if isinstance(call, s.Call) and is_own_field(inside.code.function, base, listed.name):
+                    found = origins.any_of(inside, [argument.value for argument in call.arguments])
+                    if found is not None:
+                        return origins.step(inside, number, f"it is put into {listed.name!r} here", found)
+        return None
 
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """Why an array made from a shape, or between two ends, differs in shape."""
@@ -447,3 +469,10 @@ def _joins_lists(operation: s.Operation, function: s.Function) -> TypeGuard[s.Bi
         return False
     sides = [function.operations[side] for side in (operation.left, operation.right)]
     return any(isinstance(side, s.Display) or _joins_lists(side, function) for side in sides)
+
+
+def _along_rows(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    """Whether a call may join arrays along their first dimension, where their rows add up."""
+    axis = passed(call, "axis", ("arrays", "axis"))
+    known = constant(ev.value(frame, axis)) if axis is not None else None
+    return known is None or known.value == 0
