@@ -21,6 +21,7 @@ from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import RAISING, expects_failure
+from spmdlint.analysis.evaluation.several import for_one_alone
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     UNKNOWN,
@@ -317,10 +318,11 @@ class Visitor:
         """Propagate bound axes and tracing from callers to callees until nothing changes."""
         reach = self.reach
         self._trust()
+        alone = frozenset(self._called_alone())
         pending: list[FunctionRef] = []
         for ref in self.ev.project.functions():
             entered = [edge for edge in reach.callers.get(ref, ()) if edge.caller.ref != ref]
-            if not entered:
+            if not entered and ref not in alone:
                 reach.host.add(ref)
             pending.append(ref)
         out: dict[FunctionRef, list[CallEdge]] = {}
@@ -336,6 +338,15 @@ class Visitor:
                 if self._carry(ref, callee, edge.target) and callee not in queued:
                     pending.append(callee)
                     queued.add(callee)
+
+    def _called_alone(self) -> Iterator[FunctionRef]:
+        """The functions that code for a job of one process calls."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            for _, call in frame.code.calls_in(sorted(for_one_alone(self.ev, frame))):
+                callee = only(self.ev.value(frame, call.function))
+                if isinstance(callee, FunctionValue):
+                    yield callee.ref
 
     def _trust(self) -> None:
         pending = [frame for frame in self.reach.frames if frame is self.ev.free_frame(frame.ref)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, certain
 from spmdlint.program import summary as s
 
 _COUNTS = frozenset(("jax.device_count", "jax.process_count"))
@@ -35,7 +35,21 @@ def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> b
         return not wanted if None not in answers else None
     if isinstance(operation, s.Compare) and len(operation.operators) == 1:
         return _compared(ev, frame, operation.operators[0], *operation.operands)
-    return None
+    asked = _asked(ev, frame, test, operation) if depth else None
+    return on_several(ev, *asked, depth - 1) if asked is not None else None
+
+
+def _asked(ev: Evaluator, frame: Frame, test: int, operation: s.Operation) -> tuple[Frame, int] | None:
+    """The condition that a name was given, or that a function of the project returns."""
+    if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+        stores = [frame.code.operations[store] for store in ev.reaching(frame, test, operation.name)]
+        return (frame, stores[0].value) if len(stores) == 1 and isinstance(stores[0], s.Store) else None
+    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    if not isinstance(callee, FunctionValue):
+        return None
+    inside = ev.free_frame(callee.ref)
+    returned = [given.value for _, given in inside.code.returns if given.value is not None]
+    return (inside, returned[0]) if len(returned) == 1 else None
 
 
 def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
