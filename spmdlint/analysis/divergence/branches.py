@@ -19,9 +19,9 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_call
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
+from spmdlint.analysis.divergence.balanced import Balanced
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
-from spmdlint.analysis.divergence.madeup import MadeUp
 from spmdlint.analysis.divergence.once import not_made_before
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
@@ -147,7 +147,7 @@ class Divergences:
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)
         self.worlds = worlds
-        self.made_up = MadeUp(evaluator, reach, effects, self.conditions)
+        self.balanced = Balanced(evaluator, reach, effects, self.conditions)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""
@@ -452,7 +452,7 @@ class Divergences:
         known.update(others)
         if self.conditions.one_process(known) or self._complementary(frame, number, heart, known, given):
             return None
-        if self.made_up.by_callers(frame, heart):
+        if self.balanced.by_callers(frame, heart):
             return None
         facts = (self.conditions.facts(frame, test, answer) for answer in (True, False))
         return [self.conditions.closed(frame, {**known, **fact}, first=True) | given for fact in facts]

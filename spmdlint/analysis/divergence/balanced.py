@@ -1,4 +1,4 @@
-"""Functions whose callers make up for what they do on some processes only: ``enter()`` on one, ``leave()`` on others.
+"""Calls of some processes only that are balanced in the callers: ``enter()`` on one process, ``leave()`` on others.
 
 A barrier that all processes but the first make in ``__enter__``, and the first in ``__exit__``, is one call of each:
 who judges the two methods one by one sees a fault in both. So a condition on the process is also judged in the
@@ -19,7 +19,7 @@ _DEPTH = 2
 """How many calls up the callers are asked."""
 
 
-class MadeUp:
+class Balanced:
     """Asks the callers of a function. One per run."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, conditions: Conditions) -> None:
