@@ -24,7 +24,7 @@ class VaryingLoop(BranchRule):
 
     def save_in_parts(parts):
         for part in range(jax.process_index(), parts, jax.process_count()):
-            multihost_utils.sync_global_devices(f"part {part}")
+            multihost_utils.sync_global_devices("saved")
     ```
 
     ## Use instead
@@ -35,7 +35,7 @@ class VaryingLoop(BranchRule):
 
     def save_in_parts(parts):
         for part in range(parts):
-            multihost_utils.sync_global_devices(f"part {part}")
+            multihost_utils.sync_global_devices("saved")
     ```
 
     ## Limits
