@@ -19,7 +19,7 @@ _ANY = 1 << 30
 class Releases(Struct, frozen=True):
     """The oldest and the newest release that counts, None if that is the newest of all; "0.6" is any release of 0.6.
 
-    ``told`` says in words where the oldest comes from.
+    ``told`` says in words where the oldest comes from, or the newest if there is no oldest.
     """
 
     oldest: Version | None = None
@@ -46,7 +46,15 @@ def allowed(project: object, file: str) -> Releases:
     lowest, highest = [low for low, _ in found if low is not None], [high for _, high in found if high is not None]
     oldest = min(lowest) if len(lowest) == len(found) else None
     newest = max(highest) if len(highest) == len(found) else None
-    return Releases(oldest, newest, "" if oldest is None else f"the dependencies in {file} allow {dotted(oldest)}")
+    return Releases(oldest, newest, _told(oldest, newest, file))
+
+
+def _told(oldest: Version | None, newest: Version | None, file: str) -> str:
+    if oldest is not None:
+        return f"the dependencies in {file} allow {dotted(oldest)}"
+    if newest is None:
+        return ""
+    return f"the dependencies in {file} allow none after {dotted(tuple(part for part in newest if part != _ANY))}"
 
 
 def _of(entry: Any) -> Iterator[tuple[Version | None, Version | None]]:

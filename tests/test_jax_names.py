@@ -168,7 +168,9 @@ def run(body, tree):
         (["jax>=0.4.20,<0.6"], ["jax.shard_map"]),
         (["jax>=0.4.20,<0.6.0"], ["jax.shard_map"]),
         (["jax>=0.4.20,<=0.6"], ["jax.shard_map", "jax.tree_map"]),
-        (["jax<0.6"], []),
+        (["jax<0.6"], ["jax.shard_map"]),
+        (["jax<=0.4.30"], ["jax.shard_map"]),
+        (["jax<0.7"], ["jax.tree_map"]),
         (["jax>=0.6.1"], ["jax.tree_map"]),
         (
             ["jax==0.4.20; python_version < '3.10'", "jax>=0.6.1; python_version >= '3.10'"],
@@ -182,8 +184,9 @@ def test_the_dependencies_say_which_releases_count(project, dependencies, found)
     project.write({"old.py": OLD, "pyproject.toml": f"[project]\nname = 'acme'\ndependencies = {dependencies!r}\n"})
     messages = [each["message"] for each in project.check("--select", "SPMD602", "--preview").json]
     assert sorted(message.split()[0] for message in messages) == found
-    told = "jax.shard_map came with JAX 0.6.1, and the dependencies in pyproject.toml allow 0.4"
-    assert all(message.startswith(told) for message in messages if "shard_map" in message)
+    told = "jax.shard_map came with JAX 0.6.1, and the dependencies in pyproject.toml allow "
+    only = {"jax<0.6": "none after 0.5.", "jax<=0.4.30": "none after 0.4.30."}.get("".join(dependencies), "0.4")
+    assert all(message.startswith(told + only) for message in messages if "shard_map" in message)
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,8 @@ class Program:
         What only the lower of a project's bounds does not have counts with ``preview``: few keep it up to date.
         """
         stale = self.jax.newest is None and not self.preview
-        return AbsentNames(self.evaluator, changes(self.jax.oldest), Releases() if stale else self.jax).uses()
+        tables = changes(self.jax.oldest or self.jax.newest)
+        return AbsentNames(self.evaluator, tables, Releases() if stale else self.jax).uses()
 
     @cached_property
     def starting(self) -> Starting:

@@ -32,10 +32,14 @@ class Change(Struct, frozen=True):
         return self.older if came is not None and came.absent(Releases(oldest)) else self.use
 
     def absent(self, releases: Releases) -> bool:
-        """Whether the oldest release does not have it yet, or the newest does not have it any more."""
-        oldest, newest = releases.oldest, releases.newest
+        """Whether the oldest release does not have it yet, or the newest does not have it any more.
+
+        If the oldest is not known, no release has what came after the newest.
+        """
+        newest = releases.newest
         if self.added:
-            return oldest is not None and self.since[: len(oldest)] > oldest
+            at_least = newest if releases.oldest is None else releases.oldest
+            return at_least is not None and self.since[: len(at_least)] > at_least
         return newest is None or (*newest, 0, 0) >= self.since
 
 

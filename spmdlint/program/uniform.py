@@ -19,6 +19,19 @@ class Uniform:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._rows: dict[Path, tuple[frozenset[int], frozenset[int]]] = {}
+        self._values: dict[FunctionRef, frozenset[int]] = {}
+
+    def values(self, ref: FunctionRef) -> frozenset[int]:
+        """The operations of a function whose values are declared uniform, because a declared store takes them."""
+        found = self._values.get(ref)
+        if found is None:
+            stores = enumerate(self.project.function(ref).operations) if any(self._comments(ref.path)) else ()
+            found = self._values[ref] = frozenset(
+                operation.value
+                for number, operation in stores
+                if isinstance(operation, (s.Store, s.StoreAttribute)) and self.stored(ref, number)
+            )
+        return found
 
     def stored(self, ref: FunctionRef, number: int) -> bool:
         """Whether the value of a store is declared uniform."""

@@ -20,7 +20,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
-from spmdlint.analysis.order.sets import LISTERS, VIEWS
+from spmdlint.analysis.order.sets import LISTERS, VIEWS, sorted_by_length
 from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.elements import elements
@@ -35,6 +35,7 @@ _PARTING = frozenset(("split", "split evenly", "islice"))
 _KEEPERS = KEEPERS | {"shuffle", "skip"}
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"
+_SORTED = "builtins.sorted"
 SHUFFLED = "shuffled"
 """The kind of a random order."""
 
@@ -108,7 +109,7 @@ class ListingOrder(Property):
                 makes = makes or elements().get(callee.name) in _PARTING
                 if callee.name in LISTERS or makes or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
-                return None
+                return sorted_by_length(origins, frame, number, operation) if callee.name == _SORTED else None
         method = origins.ev.function(frame).operations[operation.function]
         own = any(isinstance(callee, FunctionValue) for callee in callees)
         if not isinstance(method, s.Attribute) or own:

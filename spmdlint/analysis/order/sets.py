@@ -164,7 +164,7 @@ class SetOrder(Property):
             if isinstance(key, External) and key.name in _OF_PROCESS:
                 short = key.name.removeprefix("builtins.")
                 return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
-        return None
+        return sorted_by_length(origins, frame, site.number, operation)
 
     def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:
         if len(arguments) == 1 and _numeric_source(origins.ev, frame, arguments[0]):
@@ -172,6 +172,19 @@ class SetOrder(Property):
         if not arguments and numbers_added(origins.ev, frame, site.number):
             return None
         return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def sorted_by_length(origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
+    """Why ``sorted(x, key=len)`` keeps the order of what it is given: those of one length stay as they were."""
+    keys = [certain(origins.ev.value(frame, each.value)) for each in call.arguments if each.keyword == "key"]
+    if keys != [External("builtins.len")]:
+        return None
+    found = origins.of(frame, call.arguments[0].value)
+    return (
+        origins.step(frame, number, "it is sorted by length, and those of one length stay in that order", found)
+        if found
+        else None
+    )
 
 
 def _in_table(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:

@@ -123,6 +123,8 @@ class Origins:
         return self._walk.cut
 
     def _step(self, frame: Frame, number: int) -> Reason | None:
+        if number in self._uniform.values(frame.ref):
+            return None
         operation = self.ev.function(frame).operations[number]
         answer = self.property.step(self, frame, number, operation)
         if answer != CONTINUE:
@@ -170,7 +172,7 @@ class Origins:
         if isinstance(operation, s.Load):
             return self._load(frame, number, operation)
         if isinstance(operation, s.Store):
-            return None if self._uniform.stored(frame.ref, number) else self.of(frame, operation.value)
+            return self.of(frame, operation.value)
         if isinstance(operation, (s.IfExp, s.BoolOp)):
             return self.any_of(frame, self._left_of(frame, operation))
         if isinstance(operation, s.Await):

@@ -32,6 +32,7 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known, Variable
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.uniform import Uniform
 
 _DEPTH = 4
 _BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
@@ -53,6 +54,7 @@ class Sources:
         self.ev = evaluator
         self.reach = reach
         self.knowledge = evaluator.knowledge
+        self._uniform = Uniform(evaluator.project)
         self._imports: dict[Path, frozenset[str]] = {}
 
     def of_call(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Reason | None:
@@ -82,6 +84,8 @@ class Sources:
         """Why the call that gave this value is a source; None if it is not."""
         known = self.knowledge.get(value.name)
         if known is None or known.source is None or known.callback or value.arguments.open:
+            return None
+        if value.site.number in self._uniform.values(value.site.ref):
             return None
         return self._given(known, len(value.arguments.positional) + len(value.arguments.keywords), value.site)
 

@@ -38,6 +38,7 @@ from spmdlint.analysis.worlds.values import (
 from spmdlint.knowledge.elements import Deed, elements
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
+from spmdlint.program.uniform import Uniform
 
 MAX_STEPS = 4_000
 """The most operations that a process runs before its world says nothing."""
@@ -60,6 +61,7 @@ class Job(Struct, frozen=True):
     rebound: frozenset[str]
     value_of: Callable[[Key, Given], int]
     answers: dict[int, set[str]]
+    uniform: Uniform
 
 
 class Made(Struct, frozen=True):
@@ -220,7 +222,10 @@ class Process:
     def _store(self, active: Activation, _number: int, operation: s.Store) -> Any:
         if operation.name in active.function.nonlocals or operation.name in active.function.globals:
             return _refuse()
-        value = active.names[operation.name] = active.values[operation.value]
+        value = active.values[operation.value]
+        if operation.value in self.job.uniform.values(active.frame.ref):
+            value = Unknown((active.frame.ref, operation.value), loose=False)
+        active.names[operation.name] = value
         return value
 
     def _load(self, active: Activation, number: int, operation: s.Load) -> Any:
@@ -513,9 +518,11 @@ class Process:
     def _inside(
         self, active: Activation, number: int, callee: Any, positional: list[Any], keywords: dict[str, Any]
     ) -> Any:
+        """The result of a function of the program, which is run if it is small enough to be followed."""
         operation = active.function.operations[number]
         assert isinstance(operation, s.Call)
-        """The result of a function of the program, which is run if it is small enough to be followed."""
+        if self.job.uniform.returned(callee.ref):
+            return Unknown((active.frame.ref, number), loose=False)
         if isinstance(callee, FunctionValue) and callee.receiver is not None:
             method = active.function.operations[operation.function]
             if not isinstance(method, s.Attribute):

@@ -24,6 +24,7 @@ from spmdlint.analysis.worlds.process import MAX_DEPTH, Given, Job, Made, Proces
 from spmdlint.analysis.worlds.values import Key, Together, TogetherError, UndecidedError, VoidError
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
+from spmdlint.program.uniform import Uniform
 
 COUNTS = (2, 3)
 """The numbers of processes that are tried."""
@@ -81,6 +82,7 @@ class Worlds:
     def __init__(self, evaluator: Evaluator, varies: Varies) -> None:
         self.ev = evaluator
         self.varies = varies
+        self.uniform = Uniform(evaluator.project)
         self._known: dict[tuple[Frame, frozenset[int]], _Search | None] = {}
 
     def process_index(self, frame: Frame) -> int | None:
@@ -202,7 +204,7 @@ class _Search:
     def __init__(self, worlds: Worlds, frame: Frame, calls: frozenset[int]) -> None:
         functions = worlds.ev.project.modules[frame.ref.path].summary.functions
         rebound = frozenset(name for function in functions for name in function.nonlocals)
-        self.job = Job(worlds.ev, worlds.varies, frame, calls, rebound, self._value_of, {})
+        self.job = Job(worlds.ev, worlds.varies, frame, calls, rebound, self._value_of, {}, worlds.uniform)
         self.keys: list[Key] = []
         self.outcomes: dict[tuple[int, tuple[int, ...]], Outcome | None] = {}
         self._runs = 0
