@@ -241,6 +241,8 @@ class Divergences:
         """
         if found.handler or found.reason.chain()[0].kind not in ("identity", "group"):
             return False
+        if self._is_evened_elsewhere(frame, found.reason):
+            return True
         if self.worlds.asked_within(frame) is None:
             return False
         call, test = found.call.site.number, found.branch.number
@@ -251,13 +253,22 @@ class Divergences:
         same = {n: tuple((each.same, each.label) for each in calls) for n, calls in counted.items()}
         return call in counted and self.worlds.in_step(frame, same, test)
 
+    def _is_evened_elsewhere(self, frame: Frame, reason: Reason) -> bool:
+        """Whether the method that keeps a share in a field makes it equally long everywhere, or raises."""
+        for step in reason.chain():
+            where = self.ev.free_frame(step.site.ref)
+            kept = where.code.operations[step.site.number]
+            if isinstance(kept, s.StoreAttribute) and where.ref != frame.ref:
+                return self.worlds.as_long(where, kept.value)
+        return False
+
     def _in_worlds(self, frame: Frame) -> Divergence | None:
         """The first call that the processes of a small job do not make equally often."""
         asked = self.worlds.process_index(frame)
         reason = self.facets.content.of(frame, asked) if asked is not None else None
         if reason is None:
             return None
-        counted = self._counted(frame, reason)
+        counted = self._counted(frame, replace(reason, kind="data"))  # a number of elements of its own
         same = {n: tuple(each.same for each in calls) for n, calls in counted.items()}
         world = self.worlds.different(frame, same) if counted else None
         branch = self._decides(frame, world.call) if world is not None else None

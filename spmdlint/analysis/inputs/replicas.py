@@ -68,7 +68,8 @@ def own_replicas(
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
-                if reason is not None and reason.kind in _BY_CHANCE:
+                own = reason is not None and reason.kind == "identity" and _is_random(evaluator, inside, leaf)
+                if reason is not None and (own or reason.kind in _BY_CHANCE):
                     yield Site(ref, number), reason
                     break
 
@@ -128,15 +129,15 @@ def _of_key(
     if everywhere.mesh_of(evaluator.argument(compiled, "out_shardings")) is None:
         return None
     for argument in call.arguments:
-        if _is_key(evaluator, frame, argument.value):
+        if _is_random(evaluator, frame, argument.value):
             reason = content.of(frame, argument.value)
             if reason is not None and reason.kind in ("identity", *_BY_CHANCE):
                 return reason
     return None
 
 
-def _is_key(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is made by a function for keys, or is one of several that such a function makes."""
+def _is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether a value is a key or random numbers from a key, or one of several of them."""
     made = frame.code.operations[resolved(evaluator, frame, number)]
     if isinstance(made, (s.Item, s.Subscript)):
         number = made.value if isinstance(made, s.Item) else made.base

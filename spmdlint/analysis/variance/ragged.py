@@ -12,7 +12,8 @@ from typing import Literal
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values, certain, constant
+from spmdlint.analysis.evaluation.values import Collection as Written
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
@@ -21,6 +22,7 @@ from spmdlint.program.operands import operands
 _WHO = frozenset("process_index process_count host_id host_count rank world_size".split())
 _TEXT = "the lengths of the examples differ between processes"
 
+_NAMES = frozenset("name names key keys metrics columns headers titles".split())
 _REQUESTS = frozenset(("prompts", "requests"))
 _SUMMARIES = frozenset("max min sum sorted amax amin nanmax percentile quantile".split())
 _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
@@ -40,6 +42,9 @@ class Lengths(Property):
             listed = listed and not shared_out_later(self.content, frame, operation)
             listed = listed and not _outputs(ev, frame, operation) and not _is_requested(frame, operation)
             listed = listed and not _lines_for_all(self.content, frame, operation)
+            loops = [frame.code.operations[loop] for loop in operation.loops]
+            rows = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+            listed = listed and not any(_are_no_examples(ev, frame, each) for each in rows)
             return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
         if isinstance(operation, (s.Load, s.Store, s.Parameter)):
             return CONTINUE
@@ -56,8 +61,21 @@ class Lengths(Property):
             return None
         first = operation.arguments[0].value
         if name == "builtins.map" and _is_len(origins.ev.value(frame, first)):
+            if any(_are_no_examples(origins.ev, frame, each.value) for each in operation.arguments[1:]):
+                return None
             return Reason(Site(frame.ref, number), _TEXT, "ragged")
         return origins.of(frame, first) if _last(name) in _LISTERS else None
+
+
+def _are_no_examples(ev: Evaluator, frame: Frame, rows: int) -> bool:
+    """Whether rows are written out in the program, or are names, which tables and messages are laid out by."""
+    operation = frame.code.operations[rows]
+    if isinstance(operation, s.Call) and isinstance(method := frame.code.operations[operation.function], s.Attribute):
+        operation = method
+    name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
+    written = certain(ev.value(frame, rows))
+    known = isinstance(written, Written) and not written.open and all(map(constant, written.elements))
+    return known or not _NAMES.isdisjoint(name.lower().split("_"))
 
 
 def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> bool:

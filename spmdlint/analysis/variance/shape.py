@@ -66,7 +66,8 @@ class Shape(Property):
         if isinstance(operation, s.Subscript):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
-            return origins.of(frame, operation.element) or self.length.of(frame, number)
+            found = origins.of(frame, operation.element)
+            return found or (self.length.of(frame, number) if operation.kind != "dict" else None)
         if isinstance(operation, (s.Display, s.DictDisplay)):
             return self._of_parts(origins, frame, operation)
         if isinstance(operation, s.Binary):

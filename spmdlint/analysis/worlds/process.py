@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import Applied, Constant, External, Fra
 from spmdlint.analysis.worlds.values import (
     Array,
     Closure,
+    Entries,
     ExitedError,
     Key,
     LeftError,
@@ -48,7 +49,7 @@ Given = Mapping[Key, int]
 
 
 class Job(Struct, frozen=True):
-    """What all processes of a world run: a function, in which some calls are looked at.
+    """What all processes of a world run: a function, in which some calls are looked at, or how long other values are.
 
     ``rebound`` are the names that functions inside others may change at any time; ``value_of`` gives an unknown.
     ``answers`` are those that the conditions of the function have had so far, by the number of the condition.
@@ -206,6 +207,8 @@ class Process:
             self._made.append(Made(number, tuple(self._rows_of(value) for value in values)))
         value = self._value(active, number, operation)
         active.values[number] = value
+        if active.depth == 0 and number in self.job.calls and not isinstance(operation, s.Call):
+            self._made.append(Made(number, (self._size_of(value),)))
         for collected in active.elements.get(number, ()):
             active.collected.setdefault(collected, []).append(value)
 
@@ -261,7 +264,10 @@ class Process:
         return slice(*(None if end is None else self._end(active.values[end]) for end in ends))
 
     def _collect(self, active: Activation, number: int, operation: s.Collected) -> Any:
-        return active.collected.get(number, []) if operation.kind in ("list", "generator") else _refuse()
+        collected = active.collected.get(number, [])
+        if operation.kind == "dict":
+            return Entries(collected)
+        return collected if operation.kind in ("list", "generator") else _refuse()
 
     def _closure(self, active: Activation, _number: int, operation: s.MakeFunction) -> Closure:
         return Closure(self.ev.project.ref(active.frame.ref.path, operation.function), active)
@@ -330,10 +336,18 @@ class Process:
             value = self._lists.get(value.key)
         return len(value) if isinstance(value, (Rows, range)) else None
 
+    def _size_of(self, value: Any) -> int | None:
+        """How many elements a sequence has; None if that is not known."""
+        if isinstance(value, Unknown):
+            value = self._lists.get(value.key)
+        return len(value) if isinstance(value, (list, tuple, range)) else None
+
     def _is_listed(self, value: Any) -> bool:
         return type(value) is list or (isinstance(value, Unknown) and value.key in self._lists)
 
     def _iterator(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, Entries):
+            return iter([self._some() for _ in value])
         return value if isinstance(value, Iterator) else iter(self._sequence(value))
 
     # -- operators
@@ -433,6 +447,8 @@ class Process:
             return type(cut)(cut[index]) if isinstance(cut, Rows) else cut[index]
         if isinstance(index, list):
             return self._taken(base, index)
+        if isinstance(base, Entries):
+            return self._some()
         if isinstance(base, (list, tuple, range)):
             place = self._number(index)
             return base[place] if isinstance(place, int) else _refuse()
@@ -465,6 +481,12 @@ class Process:
             return self._unknown(active, number)
         if isinstance(base, (list, tuple, range, str)) or (isinstance(base, Unknown) and name in _OF_LISTS):
             return Method(base, name)
+        if (
+            isinstance(base, Unknown)
+            and name in _VIEWS
+            and not isinstance(certain(self.ev.value(active.frame, number)), FunctionValue)
+        ):
+            return Method(base, name)  # of a dictionary, as far as anyone can tell
         value = self._unknown(active, number, loose=isinstance(base, Unknown) and base.loose)
         if isinstance(value, Unknown) and isinstance(base, Unknown) and not self._is_set(active, name):
             return Unknown((*base.key, name), loose=value.loose)  # the same field, wherever it is read
@@ -556,6 +578,8 @@ class Process:
 
     def _method(self, method: Method, arguments: list[Any]) -> Any:
         rows = self._sequence(method.base)
+        if isinstance(rows, Entries):
+            return self._of_entries(rows, method.name) if not arguments else _refuse()
         match method.name, arguments:
             case "append", [value] if isinstance(rows, list):
                 return rows.append(value)
@@ -569,6 +593,8 @@ class Process:
                 return rows.pop()
             case "popleft", [] if isinstance(rows, list):
                 return rows.pop(0)
+            case "items" | "keys" | "values", [] if isinstance(method.base, Unknown):
+                return list(rows)
             case "tolist", []:
                 return list(rows)
             case (("min" | "max" | "sum" | "all" | "any"), []) if isinstance(rows, Array):
@@ -578,6 +604,14 @@ class Process:
             case "insert", [place, value] if isinstance(rows, list):
                 return rows.insert(self._end(place), value)
         return self._some() if isinstance(rows, Rows) else _refuse()
+
+    def _of_entries(self, entries: Entries, name: str) -> list[Any]:
+        """What ``items()`` or another view of a dictionary gives."""
+        if name == "items":
+            return [(self._some(), value) for value in entries]
+        if name == "values":
+            return list(entries)
+        return [self._some() for _ in entries] if name == "keys" else list(_refuse())
 
     # -- what the processes do together
 
@@ -614,6 +648,8 @@ class Process:
 
     def _put(self, active: Activation, number: int, operation: s.StoreSubscript) -> Any:
         base, index = active.values[operation.base], active.values[operation.index]
+        if isinstance(base, Entries):
+            return _refuse()
         if isinstance(index, slice) and (self._is_listed(base) or type(base) is Rows):
             self._sequence(base)[index] = self._listed(active.values[operation.value])
         return self._beside(active, number, operation)
@@ -621,6 +657,8 @@ class Process:
     def _delete(self, active: Activation, number: int, operation: s.Delete) -> Any:
         if operation.base is not None and operation.index is not None:
             base, index = active.values[operation.base], active.values[operation.index]
+            if isinstance(base, Entries):
+                return _refuse()
             if isinstance(index, slice) or self._is_listed(base) or type(base) is Rows:
                 rows = self._sequence(base)
                 if not isinstance(rows, list):
@@ -781,6 +819,7 @@ def _void() -> Any:
 
 
 _ALIKE = (Unknown, str, type(None), External, FunctionValue)
+_VIEWS = frozenset(("items", "keys", "values"))
 _OF_LISTS = frozenset("append extend insert clear copy pop popleft tolist shape astype".split())
 _OF_ALL: Mapping[str, Callable[[Sequence[Any]], Any]] = {"min": min, "max": max, "sum": sum, "all": all, "any": any}
 _BESIDE = frozenset(("dtype", "constant_values", "fail_message"))

@@ -88,7 +88,9 @@ class Worlds:
     def process_index(self, frame: Frame) -> int | None:
         """Where a function asks which process it is; None if it does not."""
         asked = (number for number, _ in frame.code.of_kind(s.Call) if self._is_rank(frame, number))
-        return next(asked, None)
+        loads = ((number, load.name) for number, load in frame.code.of_kind(s.Load))
+        kept = (n for n, name in loads if not frame.code.function.binds(name) and self._is_rank(frame, n))
+        return next(itertools.chain(asked, kept), None)
 
     def asked_within(self, frame: Frame, depth: int = MAX_DEPTH) -> Site | None:
         """Where a function asks which process it is, or one that it calls; None if none does."""
@@ -149,6 +151,10 @@ class Worlds:
             given for made in self._outcomes(frame, call, likely=True) for given in _rows_given(made, call, argument)
         ]
         return bool(rows) and all(None not in given and _even(given) for given in rows)
+
+    def as_long(self, frame: Frame, number: int) -> bool:
+        """Whether a value of a function has as many elements on all processes, in every likely world that is tried."""
+        return self.rows_alike(frame, number, 0)
 
     def rows_differ(self, frame: Frame, call: int) -> World | None:
         """A world in which some argument of a call does not have as many rows on all processes, as in `different`."""

@@ -85,6 +85,10 @@ class Array(Rows):
     """An array by its rows."""
 
 
+class Entries(list[Any]):
+    """The values of a dictionary that a comprehension makes; of its keys, which are distinct, nothing is known."""
+
+
 class Shape:
     """The first size of a shape whose other sizes are not known one by one."""
 
