@@ -301,6 +301,10 @@ class Statements(Patterns):
         self.b.dead()
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
+        suppressing = next((number for number, item in enumerate(node.items) if _suppresses(item)), None)
+        if suppressing is not None and isinstance(node, ast.With):
+            self._suppressing(node, suppressing)
+            return
         managers: list[tuple[ValueId, Span]] = []
         for item in node.items:
             manager = self.value(item.context_expr)
@@ -315,6 +319,19 @@ class Statements(Patterns):
             self.b.cleanups.pop()
             if self.b.reachable:
                 self.b.emit(Leave(manager), span)
+
+    def _suppressing(self, node: ast.With, number: int) -> None:
+        """``with contextlib.suppress(Error):`` as the `try` with an empty handler that it stands for."""
+        asked = node.items[number].context_expr
+        assert isinstance(asked, ast.Call)
+        kind = asked.args[0] if len(asked.args) == 1 else ast.Tuple(asked.args, ast.Load())
+        handler = ast.ExceptHandler(kind, None, [ast.copy_location(ast.Pass(), asked)])
+        rest = node.items[number + 1 :]
+        body: list[ast.stmt] = [ast.copy_location(ast.With(rest, node.body), node)] if rest else node.body
+        tried: ast.stmt = ast.Try(body, [ast.copy_location(handler, asked)], [], [])
+        if number:
+            tried = ast.With(node.items[:number], [ast.copy_location(tried, node)])
+        self.body([ast.fix_missing_locations(ast.copy_location(tried, node))])
 
     def _leaving(self, manager: ValueId, span: Span) -> Callable[[], None]:
         return lambda: void(self.b.emit(Leave(manager), span))
@@ -386,6 +403,19 @@ class Statements(Patterns):
 
 def void(_: object) -> None:
     """Evaluate for effect only."""
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """Whether a manager is ``contextlib.suppress(Error)``, by its name."""
+    call = item.context_expr
+    if not isinstance(call, ast.Call) or not call.args or any(isinstance(each, ast.Starred) for each in call.args):
+        return False
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return (
+            function.attr == "suppress" and isinstance(function.value, ast.Name) and function.value.id == "contextlib"
+        )
+    return isinstance(function, ast.Name) and function.id == "suppress"
 
 
 # The tokens before names whose position the tree does not give.

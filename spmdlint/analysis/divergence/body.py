@@ -11,7 +11,7 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.program import summary as s
 
-_IDLE = (s.Const, s.Load, s.Return, s.Matches)
+_IDLE = (s.Const, s.Load, s.Attribute, s.Compare, s.Return, s.Matches)
 
 
 class Inside(Struct, frozen=True):

@@ -111,7 +111,9 @@ class ExceptionPaths:
         if not own or not self._goes_on(frame, target):
             return
         tried = self._calls(frame, tried_by(self.ev.flow(frame.ref), block))
-        handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
+        handled = self._calls(frame, sorted(own))
+        if not self.raised.may_fail(frame, block, self._reads_own):  # else the others never come here
+            handled = [call for call in handled if call.everyone and not call.checkpoint]
         if handled and not tried and outside:
             yield ExceptionPath(handled[0], site, "in a handler")
         elif (

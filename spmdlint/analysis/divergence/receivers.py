@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Constant, Frame
+from spmdlint.analysis.evaluation.values import Constant, Frame, Instance, truth
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -12,7 +12,8 @@ from spmdlint.program.operands import operands
 def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall) -> bool:
     """Whether a condition distinguishes the objects whose method makes the call: those it lets in may be others.
 
-    As in ``if hook.runs_everywhere or process_index() == 0: hook.run()``, over hooks of several classes.
+    As in ``if hook.runs_everywhere or process_index() == 0: hook.run()``, over hooks of several classes. What the class
+    itself says of the object decides that part of the condition, and if the rest is left, it distinguishes processes.
     """
     operations = frame.code.operations
     made = operations[call.site.number]
@@ -21,7 +22,39 @@ def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall)
     if not isinstance(made, s.Call) or not isinstance(receiver, s.Load):
         return False
     run = [value for value in evaluator.value(frame, made.function) if value != Constant(None)]
-    return len(run) > 1 and receiver.name in _names_in(frame, test)
+    if len(run) < 2 or receiver.name not in _names_in(frame, test):
+        return False
+    owner = evaluator.project.enclosing_class(call.path[1].ref) if len(call.path) > 1 else None
+    if owner is None:
+        return True
+    made_by = Instance(evaluator.objects.class_of(owner))
+    return _answer(evaluator, frame, test, receiver.name, made_by) is not None
+
+
+_VARIES = None
+"""The answer of a condition that the object does not decide."""
+
+
+def _answer(ev: Evaluator, frame: Frame, test: int, name: str, made_by: Instance) -> bool | str | None:
+    """The outcome of a condition for objects of a class, a text if it is not known, and None if others decide it."""
+    operation = frame.code.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        inner = _answer(ev, frame, operation.operand, name, made_by)
+        return not inner if isinstance(inner, bool) else inner
+    if isinstance(operation, s.BoolOp):
+        decisive = operation.operator == "or"
+        answers = [_answer(ev, frame, each, name, made_by) for each in operation.operands]
+        if decisive in answers:
+            return decisive
+        unknown = [each for each in answers if isinstance(each, str)]
+        return unknown[0] if unknown else _VARIES if _VARIES in answers else not decisive
+    if name not in _names_in(frame, test):
+        return _VARIES
+    base = frame.code.operations[operation.base] if isinstance(operation, s.Attribute) else None
+    if isinstance(operation, s.Attribute) and isinstance(base, s.Load) and base.name == name:
+        known = truth(ev.objects.attribute(made_by, operation.name) or frozenset())
+        return known if known is not None else "unknown"
+    return "unknown"
 
 
 def _names_in(frame: Frame, number: int) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
 from spmdlint.analysis.evaluation.values import (
@@ -265,7 +266,7 @@ class Variance(Property):
 
     def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
         values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
-        if origins.ev.decided(frame, operation.test) is not None or alike(values):
+        if origins.ev.decided(frame, operation.test) is not None or alike(origins.ev, values):
             return None
         if same_behind_bars(self.conditions, frame, (operation.body, operation.orelse)):
             return None
@@ -473,7 +474,9 @@ class Variance(Property):
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
     ) -> Reason | None:
         values = [frozenset((Constant(None),)) if v is None else origins.ev.value(frame, v) for _, v in places]
-        if alike(values) or same_behind_bars(self.conditions, frame, [v for _, v in places if v is not None]):
+        if alike(origins.ev, values) or same_behind_bars(
+            self.conditions, frame, [v for _, v in places if v is not None]
+        ):
             return None
         at = [place for place, _ in places]
         text = f"which value {name} has depends on this"
@@ -484,12 +487,17 @@ class Variance(Property):
         return left_early(origins, frame, (store,), use, name) if of_loop(frame, store) else None
 
 
-def alike(values: Sequence[Values]) -> bool:
-    """Whether no test can tell these values apart: equal constants, or objects that are all present."""
+def alike(ev: Evaluator, values: Sequence[Values]) -> bool:
+    """Whether no test can tell these values apart: equal constants, or objects that are all present.
+
+    The members of an enumeration are told apart, as constants are.
+    """
     first = values[0] if values else None
     if all(value == first and isinstance(certain(value), Constant) for value in values):
         return True
-    return all(isinstance(certain(value), _OBJECTS) for value in values)
+    objects = [certain(value) for value in values]
+    members = {each for each in objects if isinstance(each, Instance) and ev.objects.is_enum(each.cls)}
+    return len(members) < 2 and all(isinstance(each, _OBJECTS) for each in objects)
 
 
 def _operands(frame: Frame, operation: s.Operation) -> tuple[int, ...]:
