@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.dimensions import misplaced_under, overlaid_under
+from spmdlint.analysis.meshtypes.localsteps import averaged_later
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.onpurpose import has_own_sibling
 from spmdlint.analysis.meshtypes.passed import Passed
@@ -357,7 +358,8 @@ class Bodies:
             steps = [leaf for leaf in steps if rows.of_step(leaf.rows)]
         for leaf in steps:
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            if applied is not None and not self._replicas.made_apart(sites, leaf.rows):
+            meant = self._replicas.made_apart(sites, leaf.rows) or averaged_later(self.ev, self.calls, sites, axis)
+            if applied is not None and not meant:
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 made = Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)

@@ -248,9 +248,7 @@ def _branches(
     typer: Typer, scope: Scope, functions: list[Value], operands: Sequence[Type], test: Sequence[Type], site: Site
 ) -> Type:
     results = [run(typer, scope, function, operands, site) for function in functions]
-    result = results[0]
-    for other in results[1:]:
-        result = _both(typer, result, other, site)
+    result = either_type(results)
     chosen = flat(test[0]) if test else UNKNOWN
     if not (typer.region.by_hand and _counts(scope, site)):
         _repeats(typer, scope, functions, chosen, site)
