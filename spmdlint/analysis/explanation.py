@@ -302,6 +302,8 @@ class Explainer:
 
     def _stopped(self, frame: Frame, number: int, call: s.Call) -> tuple[Site, ...]:
         """The arguments that differ, if nothing in the result does, and something uses that."""
+        if number in self.uniform.values(frame.ref):
+            return ()  # its author says that it does not
         if not any(number in inputs(other) for other in frame.code.operations):
             return ()
         if any(walk.of(frame, number) is not None for _, walk in self._walks()):
