@@ -352,7 +352,9 @@ class Linked:
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
         lines = len(self.texts[path].splitlines()) if path in self.texts else row
         if not 0 < row <= lines:
-            raise UsageError(f"{path} has no line {row}; its lines are 1 to {lines}.")
+            raise UsageError(
+                f"{path} has no line {row}; " + (f"its lines are 1 to {lines}." if lines else "it is empty.")
+            )
         with deep():
             return self.program.explain(path, row)
 

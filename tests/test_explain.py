@@ -281,12 +281,14 @@ def test_a_file_that_leads_to_nothing(project):
         ("a.py", "does not name a line"),
         ("b.py:1", "There is no file b.py"),
         ("broken.py:1", "does not parse"),
-        ("a.py:2", "has no line 2"),
+        ("a.py:2", "has no line 2; its lines are 1 to 1."),
+        ("empty.py:1", "has no line 1; it is empty."),
+        ("notes.txt:1", "neither a .py file nor a notebook"),
         ("n.ipynb:cell 1", "name the line in it too: 'n.ipynb:cell 1:LINE'"),
     ],
 )
 def test_what_cannot_be_explained(project, argument, words):
-    project.write({"a.py": "import jax\n", "broken.py": "import jax\ndef\n"})
+    project.write({"a.py": "import jax\n", "broken.py": "import jax\ndef\n", "empty.py": "", "notes.txt": "x\n"})
     outcome = project.run("explain", argument)
     assert outcome.status == 2
     assert words in outcome.err

@@ -13,6 +13,7 @@ from spmdlint.cli.commands import SUCCESS, complain
 from spmdlint.config import override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
+from spmdlint.files.find import SUFFIXES
 from spmdlint.files.reach import refuse_closed, refuse_unlike_files
 from spmdlint.files.read import Source, is_notebook, read
 from spmdlint.files.root import absolute, configure_named
@@ -88,4 +89,6 @@ def _parse(argument: str) -> tuple[str, int]:
     refuse_unlike_files(path)
     if not path.is_file():
         raise UsageError(f"There is no file {match['path']}; name one that exists.")
+    if path.suffix not in (*SUFFIXES, ""):
+        raise UsageError(f"{match['path']} cannot be explained: it is neither a .py file nor a notebook.")
     return match["path"], int(match["row"])
