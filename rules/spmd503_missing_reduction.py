@@ -74,11 +74,13 @@ class MissingReduction(Rule):
 
     ## Limits
 
-    What an unknown function computes, such as an optimizer of a library, is not known to vary, except for a function of
-    single examples under `vmap`. Along an axis that is named after members, agents or seeds, every device is assumed to
-    train its own model. With the check on, JAX raises by itself; that is SPMD504. A `pmap` does not say which of its
-    arguments are copies of one value: those that the body differentiates with respect to, applies as a model's
-    variables, or returns for the next step count as copies.
+    What an unknown function computes, such as an optimizer of a library, is not known to vary, except for a
+    function of single examples under `vmap`. Along an axis that is named after members, agents or seeds, every
+    device is assumed to train its own model; so it is for some steps where the function that calls the `pmap`
+    passes what it returns to another one that only takes means over the axis, as in local SGD. With the check on,
+    JAX raises by itself; that is SPMD504. A `pmap` does not say which of its arguments are copies of one value:
+    those that the body differentiates with respect to, applies as a model's variables, or returns for the next step
+    count as copies.
     """
 
     code = "SPMD503"

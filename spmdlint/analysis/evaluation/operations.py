@@ -147,6 +147,16 @@ class Operations:
                 found.append((number, binary.left, binary.right))
         return tuple(sorted(found))
 
+    @cached_property
+    def extending(self) -> dict[str, list[tuple[int, int, int]]]:
+        """The :attr:`extensions` of the value of a name, by the name."""
+        by_name: dict[str, list[tuple[int, int, int]]] = {}
+        for each in self.extensions:
+            base = self.operations[each[1]]
+            if isinstance(base, s.Load):
+                by_name.setdefault(base.name, []).append(each)
+        return by_name
+
     def _puts_sorted(self, put: s.StoreSubscript) -> bool:
         """Whether a sorted list takes the place of all elements of a list."""
         index, value = self.operations[put.index], self.operations[put.value]

@@ -44,12 +44,22 @@ def _asked(ev: Evaluator, frame: Frame, test: int, operation: s.Operation) -> tu
     if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
         stores = [frame.code.operations[store] for store in ev.reaching(frame, test, operation.name)]
         return (frame, stores[0].value) if len(stores) == 1 and isinstance(stores[0], s.Store) else None
-    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    if not isinstance(operation, s.Call) or not _is_global(frame, operation.function):
+        return None  # a method of a value: to evaluate these for every branch is too much
+    callee = certain(ev.value(frame, operation.function))
     if not isinstance(callee, FunctionValue):
         return None
     inside = ev.free_frame(callee.ref)
     returned = [given.value for _, given in inside.code.returns if given.value is not None]
     return (inside, returned[0]) if len(returned) == 1 else None
+
+
+def _is_global(frame: Frame, number: int) -> bool:
+    """Whether what is called has a name of the module, or is a part of one."""
+    operation = frame.code.operations[number]
+    while isinstance(operation, s.Attribute):
+        operation = frame.code.operations[operation.base]
+    return isinstance(operation, s.Load) and not frame.code.function.binds(operation.name)
 
 
 def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:

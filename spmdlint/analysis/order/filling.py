@@ -35,11 +35,9 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             found = origins.step(frame, iterable, "this loop iterates over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    here = frame.code.flow.reaching(load, operation.name)
-    for filled, extended, put in frame.code.extensions:
-        base = function.operations[extended]
-        if not isinstance(base, s.Load) or base.name != operation.name:
-            continue
+    extensions = frame.code.extending.get(operation.name, ())
+    here = frame.code.flow.reaching(load, operation.name) if extensions else frozenset()
+    for filled, extended, put in extensions:
         before = frame.code.flow.reaching(extended, operation.name)
         if here and before and not here & before:
             continue  # the name has been given something else since
