@@ -28,6 +28,7 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
+LAST_STEP = 0.5  # seconds that a process may need from its last word to its end, on a busy machine
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
 LAST_WAIT_IF_INTERRUPTED = 300.0  # the same if another may still write a checkpoint; JAX's barrier waits as long
 
@@ -219,6 +220,8 @@ class Ending:
                 time.sleep(0.05)
         except (StoreLostError, UnknownRecordError):
             return
+        if self._job.count > 1:
+            time.sleep(LAST_STEP)  # whoever is still there when the service goes is aborted by JAX
 
     def _left(self) -> set[str]:
         """The processes that exit, or that their backend has aborted."""

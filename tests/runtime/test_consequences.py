@@ -98,6 +98,16 @@ def test_an_exception_that_is_not_caught_is_told_once(tmp_path: Path) -> None:
         assert "What to do" in output
 
 
+def test_a_process_that_is_slow_to_end_is_not_aborted(tmp_path: Path) -> None:
+    """The one with JAX's service would end between the last word of the other and its end."""
+    slow = (
+        "\n        import os\n        end = os._exit\n        os._exit = lambda status: (time.sleep(0.2), end(status))"
+    )
+    program = PROGRAM.replace("MODE", "'lockstep'").replace("END", f"{slow}\n        train = evaluate")
+    ended = alone(tmp_path, program)
+    assert [status for status, _ in ended] == [3, 3], ended
+
+
 def test_a_clean_run_says_what_was_not_compared(tmp_path: Path) -> None:
     program = """
     norm = jax.jit(lambda p: jnp.sum(p))
