@@ -324,7 +324,9 @@ class Statements(Patterns):
         """``with contextlib.suppress(Error):`` as the `try` with an empty handler that it stands for."""
         asked = node.items[number].context_expr
         assert isinstance(asked, ast.Call)
-        kind = asked.args[0] if len(asked.args) == 1 else ast.Tuple(asked.args, ast.Load())
+        first = asked.args[0]
+        single = len(asked.args) == 1 and not isinstance(first, ast.Starred)
+        kind = first if single else ast.Tuple(asked.args, ast.Load())
         handler = ast.ExceptHandler(kind, None, [ast.copy_location(ast.Pass(), asked)])
         rest = node.items[number + 1 :]
         body: list[ast.stmt] = [ast.copy_location(ast.With(rest, node.body), node)] if rest else node.body
@@ -408,7 +410,7 @@ def void(_: object) -> None:
 def _suppresses(item: ast.withitem) -> bool:
     """Whether a manager is ``contextlib.suppress(Error)``, by its name."""
     call = item.context_expr
-    if not isinstance(call, ast.Call) or not call.args or any(isinstance(each, ast.Starred) for each in call.args):
+    if not isinstance(call, ast.Call) or not call.args:
         return False
     function = call.func
     if isinstance(function, ast.Attribute):

@@ -259,7 +259,7 @@ class Divergences:
             where = self.ev.free_frame(step.site.ref)
             kept = where.code.operations[step.site.number]
             if isinstance(kept, s.StoreAttribute) and where.ref != frame.ref:
-                return self.worlds.as_long(where, kept.value)
+                return self.worlds.rows_alike(where, kept.value)
         return False
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:

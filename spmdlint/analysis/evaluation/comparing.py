@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
+from spmdlint.knowledge.units import units
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from spmdlint.program import summary as s
 
 _ORDERS = {">": True, ">=": True, "<": False, "<=": False}
-_MIRRORED = {"==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
-_ANSWERS = {
+MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
+"""The operator that asks the same with the sides swapped."""
+ON_SEVERAL = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
-"""What comparing a number of processes above one with a number gives."""
+"""What comparing a number of processes or devices above one with a number gives."""
 _OLDEST, _NEXT = (3, 10), (4,)
 """The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
@@ -68,10 +70,11 @@ def _newer_python(left: Values, right: Values) -> bool | None:
 
 def _several_processes(operator: str, left: Values, right: Values) -> bool | None:
     """The answer to a question for a job of one process: the linter judges jobs of several."""
-    for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
+    for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
         counted, than = certain(count), constant(number)
-        if isinstance(counted, Applied) and counted.name == "jax.process_count" and than is not None:
-            return _ANSWERS.get((asked, than.value)) if type(than.value) is int else None
+        counts = isinstance(counted, Applied) and units().counts.get(counted.name) == "process"
+        if counts and than is not None:
+            return ON_SEVERAL.get((asked, than.value)) if type(than.value) is int else None
     return None
 
 

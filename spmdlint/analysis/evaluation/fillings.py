@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
@@ -24,9 +25,19 @@ def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
     if not filling or not isinstance(operation, s.Load) or not frame.code.function.binds(operation.name):
         return filling
     flow, bases = evaluator.flow(frame.ref), dict(frame.code.fillings)
-    here = flow.reaching(load, operation.name)
-    filled = {number: flow.reaching(bases[number], operation.name) for number in filling}
-    return [number for number in filling if not here or not filled[number] or here & filled[number]]
+    return [number for number in filling if _may_be_one(flow, operation.name, load, bases[number])]
+
+
+def extensions_of(frame: Frame, load: int, name: str) -> list[tuple[int, int]]:
+    """The operations that extend the collection a name refers to at an operation, each with the value that is added."""
+    extensions = frame.code.extending.get(name, ())
+    return [(number, put) for number, base, put in extensions if _may_be_one(frame.code.flow, name, load, base)]
+
+
+def _may_be_one(flow: Flow, name: str, load: int, other: int) -> bool:
+    """Whether a name may refer to one value at two operations: it is not surely given another between them."""
+    here, there = (flow.reaching(number, name) for number in (load, other))
+    return not here or not there or bool(here & there)
 
 
 def given_to(function: s.Function, name: str) -> list[s.Operation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, certain
 from spmdlint.program import summary as s
@@ -9,12 +10,7 @@ from spmdlint.program import summary as s
 _COUNTS = frozenset(("jax.device_count", "jax.process_count"))
 _LISTS = frozenset(("jax.devices",))
 _SIZES = frozenset(("size", "device_count", "devices_size"))
-# The result of comparing a count above one with a number.
-_ANSWERS = {
-    ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
-}  # fmt: skip
 _OF_NONE = {"is": False, "is not": True, "==": False, "!=": True}
-_MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
 _DEPTH = 4
 
 
@@ -76,12 +72,12 @@ def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
 
 
 def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
-    for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
+    for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
         than = frame.code.operations[number]
         if isinstance(than, s.Const) and than.value is None and _is_mesh(frame, count):
             return _OF_NONE.get(asked)
         if isinstance(than, s.Const) and type(than.value) is int and _counts(ev, frame, count):
-            return _ANSWERS.get((asked, than.value))
+            return ON_SEVERAL.get((asked, than.value))
     return None
 
 

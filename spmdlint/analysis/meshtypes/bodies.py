@@ -358,7 +358,9 @@ class Bodies:
             steps = [leaf for leaf in steps if rows.of_step(leaf.rows)]
         for leaf in steps:
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            meant = self._replicas.made_apart(sites, leaf.rows) or averaged_later(self.ev, self.calls, sites, axis)
+            meant = self._replicas.made_apart(sites, leaf.rows) or averaged_later(
+                self.ev, self.calls, self.table, sites, axis
+            )
             if applied is not None and not meant:
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)

@@ -11,56 +11,57 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
 from spmdlint.analysis.meshtypes.symbols import bound_axes
+from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
-_MEAN = "jax.lax.pmean"
-_OVER_TREES = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 
-
-def averaged_later(ev: Evaluator, calls: Calls, sites: Iterable[Site], axis: str) -> bool:
+def averaged_later(ev: Evaluator, calls: Calls, table: Typing, sites: Iterable[Site], axis: str) -> bool:
     """Whether the host passes what the calls of a map give it to a map that only takes means over an axis."""
-    return any(_is_averaged(ev, calls, site, axis) for site in sites)
+    return any(_is_averaged(ev, calls, table, site, axis) for site in sites)
 
 
-def _is_averaged(ev: Evaluator, calls: Calls, site: Site, axis: str) -> bool:
+def _is_averaged(ev: Evaluator, calls: Calls, table: Typing, site: Site, axis: str) -> bool:
     frame = ev.free_frame(site.ref)
     code, operations = frame.code, frame.code.operations
     held = {code.root_of(site.number)}
     held |= {number for number, item in code.of_kind(s.Item) if code.root_of(item.value) in held}
-    names = {store.name for _, store in code.of_kind(s.Store) if code.root_of(store.value) in held}
+    stored = [(s.Load, each.name, each.value) for _, each in code.of_kind(s.Store)]
+    fields = [(s.Attribute, each.name, each.value) for _, each in code.of_kind(s.StoreAttribute)]
+    kept = {(kind, name) for kind, name, value in (*stored, *fields) if code.root_of(value) in held}
     for number, call in code.of_kind(s.Call):
         given = [operations[argument.value] for argument in call.arguments]
-        passes = any(isinstance(each, s.Load) and each.name in names for each in given)
+        passes = any((type(each), getattr(each, "name", None)) in kept for each in given)
         mapped = certain(ev.value(frame, call.function)) if passes and number != site.number else None
         known = ev.knowledge.get(mapped.name) if isinstance(mapped, Applied) else None
         if known is None or known.kind != "map" or not isinstance(mapped, Applied):
             continue
         functions = list(calls.functions_in(known, mapped.arguments))
-        if axis in bound_axes(calls, mapped).names and functions and all(_takes_means(ev, each) for each in functions):
+        means = bool(functions) and all(_takes_means(ev, table, each) for each in functions)
+        if means and axis in bound_axes(calls, mapped).names:
             return True
     return False
 
 
-def _takes_means(ev: Evaluator, function: Value) -> bool:
+def _takes_means(ev: Evaluator, table: Typing, function: Value) -> bool:
     """Whether all that a function returns is the mean of what it is given, or of the leaves of that."""
     if not isinstance(function, FunctionValue):
-        return isinstance(function, External) and function.name == _MEAN
+        return isinstance(function, External) and table.rules.get(function.name) == "pmean"
     frame = ev.free_frame(function.ref)
     returned = [given.value for _, given in frame.code.returns if given.value is not None]
-    return bool(returned) and all(_is_mean(ev, frame, value) for value in returned)
+    return bool(returned) and all(_is_mean(ev, table, frame, value) for value in returned)
 
 
-def _is_mean(ev: Evaluator, frame: Frame, number: int) -> bool:
+def _is_mean(ev: Evaluator, table: Typing, frame: Frame, number: int) -> bool:
     operations = frame.code.operations
     call = operations[frame.code.root_of(number)]
     if not isinstance(call, s.Call) or not call.arguments:
         return False
     callee = certain(ev.value(frame, call.function))
     first, last = (frame.code.root_of(call.arguments[place].value) for place in (0, -1))
-    if not isinstance(callee, External):
-        return False
-    if callee.name == _MEAN:
+    rule = table.rules.get(callee.name) if isinstance(callee, External) else None
+    if rule == "pmean":
         return isinstance(operations[first], s.Parameter)
     mapper = certain(ev.value(frame, call.arguments[0].value))
-    of_tree = callee.name in _OVER_TREES and mapper is not None and isinstance(operations[last], s.Parameter)
-    return of_tree and mapper is not None and _takes_means(ev, mapper)
+    if rule != "tree" or mapper is None or not isinstance(operations[last], s.Parameter):
+        return False
+    return _takes_means(ev, table, mapper)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, fillings, given_to
+from spmdlint.analysis.evaluation.fillings import extensions_of, filling_of, fillings, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -35,12 +35,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             found = origins.step(frame, iterable, "this loop iterates over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    extensions = frame.code.extending.get(operation.name, ())
-    here = frame.code.flow.reaching(load, operation.name) if extensions else frozenset()
-    for filled, extended, put in extensions:
-        before = frame.code.flow.reaching(extended, operation.name)
-        if here and before and not here & before:
-            continue  # the name has been given something else since
+    for filled, put in extensions_of(frame, load, operation.name):
         found = origins.of(frame, put)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)

@@ -17,6 +17,7 @@ from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.elements import elements as deeds
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
@@ -177,7 +178,7 @@ class SetOrder(Property):
 def sorted_by_length(origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
     """Why ``sorted(x, key=len)`` keeps the order of what it is given: those of one length stay as they were."""
     keys = [certain(origins.ev.value(frame, each.value)) for each in call.arguments if each.keyword == "key"]
-    if keys != [External("builtins.len")]:
+    if not any(isinstance(key, External) and deeds().get(key.name) == "length" for key in keys):
         return None
     found = origins.of(frame, call.arguments[0].value)
     return (

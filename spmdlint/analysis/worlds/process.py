@@ -332,15 +332,13 @@ class Process:
 
     def _rows_of(self, value: Any) -> int | None:
         """How many rows an argument has; None if that is not known, or if it is no array."""
-        if isinstance(value, Unknown):
-            value = self._lists.get(value.key)
-        return len(value) if isinstance(value, (Rows, range)) else None
+        listed = self._lists.get(value.key) if isinstance(value, Unknown) else value
+        return len(listed) if isinstance(listed, (Rows, range)) else None
 
     def _size_of(self, value: Any) -> int | None:
         """How many elements a sequence has; None if that is not known."""
-        if isinstance(value, Unknown):
-            value = self._lists.get(value.key)
-        return len(value) if isinstance(value, (list, tuple, range)) else None
+        listed = self._lists.get(value.key) if isinstance(value, Unknown) else value
+        return len(listed) if isinstance(listed, (list, tuple, range)) else None
 
     def _is_listed(self, value: Any) -> bool:
         return type(value) is list or (isinstance(value, Unknown) and value.key in self._lists)
@@ -629,14 +627,14 @@ class Process:
 
     def _gathered(self, value: Any, *_: Any) -> Any:
         numbers = self._numbers_of_all(value)
-        if numbers is not None:
-            return Array(numbers)
-        return Unknown((self._place,), loose=not isinstance(value, Unknown))
+        return self._agreed(value) if numbers is None else Array(numbers)
 
     def _broadcast(self, value: Any, *_: Any) -> Any:
         numbers = self._numbers_of_all(value)
-        if numbers is not None:
-            return numbers[0]
+        return self._agreed(value) if numbers is None else numbers[0]
+
+    def _agreed(self, value: Any) -> Unknown:
+        """What all get where it is not known what each gives; of a value that is followed, as a list, nothing is."""
         return Unknown((self._place,), loose=not isinstance(value, Unknown))
 
     def _equal(self, value: Any, *_: Any) -> None:

@@ -145,16 +145,12 @@ class Worlds:
         count, lengths, call, outcome = found
         return World(call, count, lengths, tuple(_counts(outcome, call)))
 
-    def rows_alike(self, frame: Frame, call: int, argument: int) -> bool:
-        """Whether an argument of a call has as many rows on all processes, in every likely world that is tried."""
+    def rows_alike(self, frame: Frame, call: int, argument: int = 0) -> bool:
+        """Whether an argument of a call, or a value, has as many rows on all processes, in every likely world."""
         rows = [
             given for made in self._outcomes(frame, call, likely=True) for given in _rows_given(made, call, argument)
         ]
         return bool(rows) and all(None not in given and _even(given) for given in rows)
-
-    def as_long(self, frame: Frame, number: int) -> bool:
-        """Whether a value of a function has as many elements on all processes, in every likely world that is tried."""
-        return self.rows_alike(frame, number, 0)
 
     def rows_differ(self, frame: Frame, call: int) -> World | None:
         """A world in which some argument of a call does not have as many rows on all processes, as in `different`."""
