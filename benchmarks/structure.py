@@ -2,10 +2,12 @@
 
     python benchmarks/structure.py [FOLDER ...] [--list KIND]
 
-reads Python files (``spmdlint/analysis`` by default) without importing them, and prints a row per folder. Counted are:
+reads Python files (``spmdlint/analysis`` by default) without importing them, and prints a row per folder. With
+``--write`` the figures of the linter's packages go to ``benchmarks/structure.toml``: ``tests/test_structure.py`` fails
+if one is higher than there. Counted are:
 
-*lines*: all lines of all files, blank ones and comments included; *functions*: ``def`` and ``async def`` that are not
-inside another function. A function and whatever is defined inside it is one.
+*modules*: files; *lines*: all lines of all files, blank ones and comments included; *functions*: ``def`` and ``async
+def`` that are not inside another function. A function and whatever is defined inside it is one.
 
 *library names*: dotted names of a library in string literals other than docstrings (each word of a literal is looked
 at, and the constant parts of f-strings), such as ``"jax.lax.psum"``, ``"numpy."`` or ``f"builtins.{name}"``, and dotted
@@ -66,6 +68,9 @@ from typing import TypeAlias
 ROOT = Path(__file__).resolve().parent.parent
 SUMMARY = ROOT / "spmdlint" / "program" / "summary.py"
 KNOWLEDGE = ROOT / "spmdlint" / "knowledge"
+HELD = ROOT / "benchmarks" / "structure.toml"
+PACKAGES = ("analysis", "program", "knowledge", "heuristics", "files", "fixes", "output", "server", "cli", "testing")
+"""The packages of the linter whose figures are held."""
 LISTS = ("recognisers", "dispatches", "looks", "names", "codes", "lists", "numbers")
 DISPATCH = 3
 """The number of kinds from which on a function that looks at one operation is a dispatch."""
@@ -165,8 +170,9 @@ class Place:
 
 @dataclass
 class Counts:
-    """What was found in a folder."""
+    """What was found in a folder. ``modules``: the number of files."""
 
+    modules: int = 0
     lines: int = 0
     functions: int = 0
     mentions: int = 0
@@ -694,6 +700,7 @@ def count(modules: Sequence[Module], known: Library, ir: Representation) -> Coun
     counts = Counts()
     for module in modules:
         path, tree = module.path, module.tree
+        counts.modules += 1
         counts.lines += len(path.read_text(encoding="utf-8").splitlines())
         counts.mentions += _mentions(path, tree)
         for function in outer_functions(tree):
@@ -734,18 +741,42 @@ def examine(folder: Path, ir: Sequence[Path] = (), summary: Path = SUMMARY, know
 def table(rows: Iterable[tuple[str, Counts]]) -> Iterator[str]:
     """The figures, in Markdown."""
     head = [
-        "folder", "lines", "functions", "recognisers", "their lines", "dispatches", "looks",
+        "folder", "modules", "lines", "functions", "recognisers", "their lines", "dispatches", "looks",
         "library names", "rule codes", "mentions", "name lists", "known", "tuned numbers",
     ]  # fmt: skip
     yield f"| {' | '.join(head)} |"
     yield f"|---|{'---|' * (len(head) - 1)}"
     for name, each in rows:
         figures = [
-            each.lines, each.functions, each.number("recognisers"), each.length("recognisers"),
+            each.modules, each.lines, each.functions, each.number("recognisers"), each.length("recognisers"),
             each.number("dispatches"), each.number("looks"), each.number("names"), each.number("codes"),
             each.mentions, each.number("lists"), each.known, each.number("numbers"),
         ]  # fmt: skip
         yield f"| {name} | {' | '.join(f'{figure:,}' for figure in figures)} |"
+
+
+def held(folder: Path) -> dict[str, int]:
+    """The figures of a package that may fall and not rise."""
+    counts = examine(folder)
+    return {
+        "lines": counts.lines,
+        "modules": counts.modules,
+        "recognisers": counts.number("recognisers"),
+        "library_names": len({place.text for place in counts.found["names"]}),
+        "name_lists": counts.number("lists"),
+        "tuned_numbers": counts.number("numbers"),
+    }
+
+
+def write() -> None:
+    """Write down the figures of today."""
+    tables = [(name, held(ROOT / "spmdlint" / name)) for name in PACKAGES]
+    texts = [f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in each.items()) for name, each in tables]
+    HELD.write_text(
+        "# Written by `python benchmarks/structure.py --write`: figures that may fall and not rise.\n\n"
+        + "\n".join(texts),
+        encoding="utf-8",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -756,7 +787,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--ir", type=Path, action="append", default=[], help="a further file with classes of operations"
     )
     parser.add_argument("--list", choices=LISTS, help="print each of these, with its place")
+    parser.add_argument("--write", action="store_true", help="write the figures of the linter's packages down")
     options = parser.parse_args(arguments)
+    if options.write:
+        write()
+        return 0
     if missing := [folder for folder in options.folders if not folder.exists()]:
         parser.error(f"there is no {missing[0]}")
     rows = [(folder, examine(folder, options.ir)) for folder in options.folders]

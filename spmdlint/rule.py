@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.inputs.given import Given as Given
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
+    from spmdlint.analysis.inputs.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.inputs.placed import Placed as Placed
     from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
     from spmdlint.analysis.inputs.shares import ShuffledShare as ShuffledShare
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.program import Program as Program
     from spmdlint.analysis.setup.absent import UseOfAbsent as UseOfAbsent
     from spmdlint.analysis.variance.origins import Reason as Reason
-    from spmdlint.analysis.variance.ownpart import OwnPart as OwnPart
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")

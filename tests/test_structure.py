@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[1]
 HEAD = "from spmdlint.program import summary as s\n"
 
@@ -310,7 +315,7 @@ def test_tuned_numbers(structure, tmp_path):
 def test_the_command(structure, tmp_path, capsys):
     (tmp_path / "a.py").write_text(function(RECOGNISERS["along a chain"]) + "\n")
     assert structure.main([str(tmp_path)]) == 0
-    assert re.search(r"\| 8 \| 1 \| 1 \| 5 \| 0 \| 0 \|", capsys.readouterr().out)
+    assert re.search(r"\| 1 \| 8 \| 1 \| 1 \| 5 \| 0 \| 0 \|", capsys.readouterr().out)
     assert structure.main([str(tmp_path), "--list", "recognisers"]) == 0
     assert "a.py:3: asked" in capsys.readouterr().out
     with pytest.raises(SystemExit):
@@ -322,3 +327,23 @@ def test_the_analysis_itself_can_be_read(structure):
     assert counts.functions > 1000
     assert counts.number("recognisers") < counts.functions
     assert counts.number("codes") == 0
+
+
+PACKAGES = tomllib.loads((ROOT / "benchmarks" / "structure.toml").read_text(encoding="utf-8"))
+
+
+def test_the_ratchet_holds_every_package(structure):
+    assert set(PACKAGES) == set(structure.PACKAGES)
+    folders = {path.parent.name for path in (ROOT / "spmdlint").glob("*/__init__.py") if not path.parent.is_symlink()}
+    assert folders == set(structure.PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_does_not_grow(structure, package):
+    """Whoever lets a figure fall writes it down, so that it cannot rise again: see CONTRIBUTING, "What grows"."""
+    today = structure.held(ROOT / "spmdlint" / package)
+    assert {
+        key: (figure, PACKAGES[package][key]) for key, figure in today.items() if figure > PACKAGES[package][key]
+    } == {}
+    below = {key for key, figure in today.items() if figure < 0.98 * PACKAGES[package][key] - 1}
+    assert not below, f"{sorted(below)} fell: python benchmarks/structure.py --write"

@@ -19,6 +19,7 @@ from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
+from spmdlint.analysis.axes.written import Places
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
@@ -40,6 +41,7 @@ from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
+from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
@@ -61,11 +63,9 @@ from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
-from spmdlint.analysis.setup.written import Places
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.diagnostics import Location, Place

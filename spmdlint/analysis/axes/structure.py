@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.arrays import Arrays
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_places
 from spmdlint.analysis.callgraph.wrapped import Wrapped, Wrappers
-from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,

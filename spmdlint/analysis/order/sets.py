@@ -11,6 +11,7 @@ from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.standard import LISTERS
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
 from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
@@ -32,8 +33,6 @@ _MAKERS = ("builtins.set", "builtins.frozenset")
 _OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
 """Functions whose results for an object differ between processes."""
 _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
-# They pass on the elements of their argument in the order in which it gives them.
-LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
 
 
 class SetOrder(Property):

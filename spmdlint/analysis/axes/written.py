@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.calls import Calls, says_who
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.program import summary as s
 
 

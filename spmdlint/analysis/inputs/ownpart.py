@@ -9,10 +9,9 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.axes.regions import Regions
-from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.calls import Calls, says_who
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import (
@@ -268,22 +267,6 @@ class OwnParts:
             return False
         inside = [*mesh.arguments.positional, *(values for _, values in mesh.arguments.keywords)]
         return not on_local_devices(mesh) and any(_names_all(values, _DEPTH) for values in inside)
-
-
-def says_who(
-    evaluator: Evaluator, frame: Frame, call: s.Call
-) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
-    """The arguments of a collective that say which devices take part, and how."""
-    callee = certain(evaluator.value(frame, call.function))
-    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-    if known is not None and known.permutation is not None:
-        given = passed(call, known.permutation, known.positional)
-        if given is not None:
-            yield "permutation", given
-    if known is not None and known.groups is not None:
-        given = passed(call, known.groups, known.positional)
-        if given is not None:
-            yield "groups", given
 
 
 def _asks_for(frame: Frame, block: int, given: int) -> bool:
