@@ -74,6 +74,7 @@ KEYS: Mapping[str, str] = {
     "derived_by": "the method of its result that is passed functions which run where derivatives are taken",
     "refs": "its function is a kernel, which is passed references",
     "opaque": "which axes it binds is not known, so any may be bound inside",
+    "manages": "it makes a context manager of its function, a generator: `as` binds what that yields",
     "callback": "the parameter that is a function which runs at an unknown time; what it stores is the source",
     # layers and methods
     "when": "the parameter that makes a layer communicate if it is true",

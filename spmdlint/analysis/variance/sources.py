@@ -123,9 +123,20 @@ class Sources:
         wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
         found: dict[str, dict[Site, None]] = {}
         for use in self.reach.applications:
-            if use.applied.name in wanted and self._is_given(use.applied.arguments):
+            if use.applied.name in wanted and self._is_given(use.applied.arguments) and self._is_reached(use.site.ref):
                 found.setdefault(use.applied.name, {})[use.site] = None
         return {name: tuple(sites) for name, sites in found.items()}
+
+    def _is_reached(self, ref: FunctionRef) -> bool:
+        """Whether anything may run a function: it has callers, or is named in a place other than its definition."""
+        project = self.ev.project
+        name = frozenset((project.function(ref).name,))
+        return (
+            ref.index == 0
+            or bool(self.reach.callers.get(ref))
+            or project.enclosing_class(ref) is not None
+            or any(self.ev.code(other).mentions(name) for other in project.functions())
+        )
 
     def _is_given(self, arguments: Arguments) -> bool:
         given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]
