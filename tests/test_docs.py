@@ -87,7 +87,7 @@ def test_options_exist(text, project):
     ):
         words = line.partition(" -- ")[0].split("#")[0].split()
         command = words[1:3] if words[1] == "ledger" else words[1:2]
-        known = project.run(*command, "--help").out
+        known = project.run(*command, "--help-all" if command == ["check"] else "--help").out
         for option in words[2:]:
             if option.startswith("--"):
                 assert option in known, line

@@ -89,7 +89,7 @@ def test_the_version_to_pin_is_ours_and_it_is_said_while_it_is_not_released(name
 def test_the_finding_that_is_shown_is_found():
     done = spawn("check", "fixtures/demo", "--no-cache")
     assert done.returncode == 1
-    assert block("SPMD301 varying-condition").rstrip() in done.stdout
+    assert block("error: SPMD301 varying-condition").rstrip() in done.stdout
 
 
 def test_the_demo_has_three_hazards_two_of_them_spread_over_two_files(project):
