@@ -98,6 +98,7 @@ class Known(Struct, frozen=True):
     may_be_zero: bool = False
     at_most: int | None = None
     seeded_by: str = ""
+    set_by: str = ""
     given_to: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()
