@@ -194,6 +194,10 @@ def test_the_schema_is_printed_with_defaults_and_descriptions(project):
     assert printed["properties"]["fail-on"]["default"] == "info"
     assert "default" not in printed["properties"]["baseline"]
     assert "](" not in json.dumps(printed)
+    shared = json.loads(project.run("schema", "--pyproject").out)
+    accepts = jsonschema.Draft7Validator(shared).is_valid
+    assert accepts({"project": {"name": "a"}, "tool": {"spmdlint": {"select": ["ALL"]}, "ruff": {}}})
+    assert not accepts({"tool": {"spmdlint": {"selct": ["ALL"]}}})
 
 
 def test_defaults(project):

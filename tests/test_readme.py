@@ -22,9 +22,9 @@ else:
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 # Where a reader is told which JAX to use.
-RANGES = ("README.md", "docs/start.md", "docs/runtime.md", "CHANGELOG.md")
+RANGES = ("README.md", "docs/rehearse.md", "docs/runtime.md", "CHANGELOG.md")
 # Where a reader is told to name a version of ours.
-PINNED = ("README.md", "docs/check.md", "docs/ci.md")
+PINNED = ("README.md", "docs/lint.md", "docs/ci.md")
 
 
 def read(name: str) -> str:

@@ -6,14 +6,21 @@ import argparse
 import json
 
 from spmdlint.cli.commands import SUCCESS
-from spmdlint.schema import schema
+from spmdlint.schema import DIALECT, schema
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the options, of which there are none."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--pyproject", action="store_true", help="for a pyproject.toml: the table tool.spmdlint in it, and nothing else"
+    )
 
 
-def main(_options: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the schema."""
-    print(json.dumps(schema(), indent=2))
+    printed = schema()
+    if options.pyproject:
+        tool = {"type": "object", "properties": {"spmdlint": printed}}
+        printed = {"$schema": DIALECT, "type": "object", "properties": {"tool": tool}}
+    print(json.dumps(printed, indent=2))
     return SUCCESS
