@@ -83,7 +83,7 @@ def test_settings_are_settings(text, project):
 @blocks("", "sh", "yaml", "python")
 def test_options_exist(text, project):
     for line in re.findall(
-        r"(?:^|[;&|] *|run: (?:>-\s*)?|- )(spmdlint (?:check|run|rule|explain|ledger) .*)", text, re.M
+        r"(?:^|[;&|] *|run: (?:>-\s*)?|- )(spmdlint (?:check|run|rule|explain|ledger|schema) .*)", text, re.M
     ):
         words = line.partition(" -- ")[0].split("#")[0].split()
         command = words[1:3] if words[1] == "ledger" else words[1:2]
