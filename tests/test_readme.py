@@ -101,6 +101,30 @@ def test_the_demo_has_three_hazards_two_of_them_spread_over_two_files(project):
     assert sorted(files) == [1, 2, 2]
 
 
+def commands() -> list[list[str]]:
+    """What the README has a reader type in a clone, after ``make demo``."""
+    lines = [line.partition("#")[0].split() for each in blocks() for line in each.splitlines()]
+    return [words[1:] for words in lines if words[:1] == ["spmdlint"]]
+
+
+def test_there_are_commands_of_each_kind():
+    assert {words[0] for words in commands()} == {"check", "rule", "explain", "run"}
+
+
+@pytest.mark.parametrize("words", [words for words in commands() if words[0] != "run"], ids=" ".join)
+def test_a_command_that_is_shown_works_in_a_clone(words):
+    done = spawn(*words)
+    assert done.returncode == (1 if words[0] == "check" else 0), done.stderr
+    assert done.stdout
+    assert done.stderr == ""
+
+
+def test_the_program_that_is_rehearsed_is_in_a_clone():
+    (words,) = [words for words in commands() if words[0] == "run"]
+    assert words == ["run", "-n", "2", "fixtures/divergent/swapped_calls.py"]
+    assert (REPOSITORY / words[-1]).is_file()
+
+
 def test_there_are_six_families():
     listed = set(re.findall(r"^\| SPMD(\d)xx", README, re.MULTILINE))
     assert listed == {rule.code[4] for rule in load_rules() if rule.code < "SPMD9"}
