@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,7 +41,7 @@ def blocks(*languages: str) -> Any:
     for path in PAGES:
         for number, block in enumerate(_BLOCK.finditer(path.read_text(encoding="utf-8"))):
             if block[2] in languages:
-                lines = block[3].splitlines()
+                lines = textwrap.dedent(block[3]).splitlines()
                 found.append(pytest.param("\n".join(lines) + "\n", id=f"{path.name}-{number}"))
     return pytest.mark.parametrize("text", found)
 
