@@ -154,7 +154,8 @@ class UnusedSuppression(Struct, frozen=True):
     ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
     ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
     ``ignore``, and ``is_family`` if it is the beginning of several codes. ``meant`` is where the rule reports something
-    that points to the line of the comment, and ``is_meant_silenced`` is set if a comment silences it there.
+    that points to the line of the comment, and ``is_meant_silenced`` is set if a comment silences it there. ``in_file``
+    is set if the comment is about a whole file, and ``is_beside`` if it is then indented or at the end of a line.
     """
 
     place: Place
@@ -166,6 +167,8 @@ class UnusedSuppression(Struct, frozen=True):
     is_family: bool = False
     meant: Place | None = None
     is_meant_silenced: bool = False
+    in_file: bool = False
+    is_beside: bool = False
 
 
 class Run(Struct, frozen=True):

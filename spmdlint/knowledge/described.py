@@ -108,6 +108,7 @@ KEYS: Mapping[str, str] = {
     "unseeded": "a source only without arguments, or with `at_most` of them",
     "at_most": "the number of arguments with which an `unseeded` source still is one",
     "seeded_by": "the function that makes it no source, if the program calls it",
+    "set_by": "for an attribute: the function that sets it, so that it differs if only some processes call that",
     "cappable": "a property of the machine that decides nothing once it is capped",
     "raised": "for an exception: the source outside the program that raises it",
     "reads": "it reads a file, which can fail",

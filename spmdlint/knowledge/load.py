@@ -99,6 +99,7 @@ class Known(Struct, frozen=True):
     at_most: int | None = None
     seeded_by: str = ""
     manages: bool = False
+    set_by: str = ""
     given_to: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.filledarrays import of_filled
-from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
+from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -140,7 +140,8 @@ class Variance(Property):
             found = origins.any_of(frame, taken(origins.ev, frame, operation))
             return found or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            return self.sources.of_name(frame, number) or self._attribute(origins, frame, operation)
+            source = self.sources.of_name(frame, number) or set_by_some(origins, self.control, frame, number)
+            return source or self._attribute(origins, frame, operation)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return self._by_control(origins, frame, number, operation)
