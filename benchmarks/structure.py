@@ -128,7 +128,7 @@ class Names:
 
     def within(self, node: ast.AST) -> frozenset[str]:
         """The kinds that an expression mentions."""
-        return frozenset().union(*map(self.of, ast.walk(node)))
+        return frozenset().union(*map(self.of, walk(node)))
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,19 @@ class Counts:
     def length(self, kind: str) -> int:
         """How many lines the functions of a kind take."""
         return sum(place.lines for place in self.found[kind])
+
+
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """All nodes in the order of `ast.walk`, in a third of its time."""
+    nodes = [tree]
+    for node in nodes:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                nodes.append(value)
+            elif isinstance(value, list):
+                nodes.extend(each for each in value if isinstance(each, ast.AST))
+    return nodes
 
 
 def library(knowledge: Path = KNOWLEDGE) -> Library:
@@ -254,7 +267,7 @@ def _learn(module: Module, modules: Sequence[Module], all_names: dict[Path, Name
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     """What is imported: from which module, the name (empty: the module itself), and what it is called here."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             for each in node.names:
                 yield node.module or "", each.name, each.asname or each.name
@@ -299,10 +312,10 @@ def last_name(node: ast.AST) -> str:
 def _own_names(function: _FunctionNode) -> _FunctionNode:
     """The function with other names for the variables of comprehensions, each of which has variables of its own."""
     copied = copy.deepcopy(function)
-    for number, node in enumerate(list(ast.walk(copied))):
+    for number, node in enumerate(list(walk(copied))):
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            bound = {n.id for each in node.generators for n in ast.walk(each.target) if isinstance(n, ast.Name)}
-            for inner in ast.walk(node):
+            bound = {n.id for each in node.generators for n in walk(each.target) if isinstance(n, ast.Name)}
+            for inner in walk(node):
                 if isinstance(inner, ast.Name) and inner.id in bound:
                     inner.id = f"{inner.id}:{number}"
     return copied
@@ -352,7 +365,7 @@ class Looks(ast.NodeVisitor):
         return len(by_number) > 1 or len(passed) > 1
 
     def _parameters(self) -> None:
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 formals = node.args
                 for each in [*formals.posonlyargs, *formals.args, *formals.kwonlyargs]:
@@ -372,7 +385,7 @@ class Looks(ast.NodeVisitor):
             self.origins[name] = frozenset((f"{kind} {name}",))
 
     def _settle(self) -> None:
-        nodes = list(ast.walk(self.function))
+        nodes = list(walk(self.function))
         for node in nodes:  # what is looked at is an operation
             subject = self._subject(node)
             if isinstance(subject, ast.Name):
@@ -421,7 +434,7 @@ class Looks(ast.NodeVisitor):
                 each for a, each in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True) if a in self.ir.operands
             ]
             for each in [*pattern.patterns, *inner]:
-                for part in ast.walk(each):
+                for part in walk(each):
                     if isinstance(part, ast.MatchAs) and part.name is not None:
                         self.origins[part.name] = self.origins.get(part.name, frozenset()) | {self.REACHED}
 
@@ -505,12 +518,12 @@ class Looks(ast.NodeVisitor):
         return self._is_operation(_unnamed(node))
 
     def _pattern_kinds(self, pattern: ast.pattern) -> frozenset[str]:
-        classes = [each.cls for each in ast.walk(pattern) if isinstance(each, ast.MatchClass)]
-        values = [each.value for each in ast.walk(pattern) if isinstance(each, ast.MatchValue)]
+        classes = [each.cls for each in walk(pattern) if isinstance(each, ast.MatchClass)]
+        values = [each.value for each in walk(pattern) if isinstance(each, ast.MatchValue)]
         return frozenset().union(*(self.names.within(each) for each in [*classes, *values]))
 
     def _look(self) -> None:
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             subject = self._subject(node)
             if subject is None:
                 continue
@@ -519,7 +532,7 @@ class Looks(ast.NodeVisitor):
                 self.kinds.update(*(self._pattern_kinds(case.pattern) for case in node.cases))
             elif isinstance(node, ast.Call) and len(node.args) == 2:
                 self.kinds |= self.names.within(node.args[1])
-        for node in ast.walk(self.function):  # type(x) is K, type(x) in KINDS, TABLE[type(x)], TABLE.get(type(x))
+        for node in walk(self.function):  # type(x) is K, type(x) in KINDS, TABLE[type(x)], TABLE.get(type(x))
             if isinstance(node, (ast.Compare, ast.Subscript, ast.Call)) and self._types(node):
                 self.kinds |= self.names.within(node)
 
@@ -577,13 +590,13 @@ def outer_functions(tree: ast.Module) -> Iterator[_FunctionNode]:
 
 def _docstrings(tree: ast.Module) -> set[int]:
     """The docstrings, those of attributes included: strings that are statements."""
-    return {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    return {id(n.value) for n in walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
 
 
 def _library_names(tree: ast.Module, known: Library) -> Iterator[tuple[int, str]]:
     documented, bound = _docstrings(tree), _bound(tree)
-    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    inner = {id(node.value) for node in walk(tree) if isinstance(node, ast.Attribute)}
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
             for word in node.value.split():
                 root, dot, _ = word.partition(".")
@@ -599,13 +612,13 @@ def _library_names(tree: ast.Module, known: Library) -> Iterator[tuple[int, str]
 
 def _bound(tree: ast.Module) -> set[str]:
     """Names that a module uses for something of its own: they are no libraries there."""
-    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return stored | {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    stored = {n.id for n in walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return stored | {n.arg for n in walk(tree) if isinstance(n, ast.arg)}
 
 
 def _codes(tree: ast.Module) -> Iterator[tuple[int, str]]:
     documented = _docstrings(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         text = ""
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
             text = node.value
@@ -621,7 +634,7 @@ def _mentions(path: Path, tree: ast.Module) -> int:
     documented = _docstrings(tree)
     count = sum(
         len(_CODE.findall(node.value))
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) in documented
     )
     with path.open("rb") as opened:
@@ -645,8 +658,8 @@ def _words(node: ast.AST) -> list[str]:
 
 
 def _name_lists(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
-    annotations = {id(inner) for node in ast.walk(tree) for inner in _annotation(node)}
-    for node in ast.walk(tree):
+    annotations = {id(inner) for node in walk(tree) for inner in _annotation(node)}
+    for node in walk(tree):
         words = _words(node) if id(node) not in annotations else []
         if len(words) > 1 and all(_WORD.fullmatch(word) for word in words):
             yield getattr(node, "lineno", 0), words
@@ -657,15 +670,15 @@ def _annotation(node: ast.AST) -> Iterator[ast.AST]:
     for name in ("annotation", "returns"):
         annotation = getattr(node, name, None)
         if isinstance(annotation, ast.AST):
-            yield from ast.walk(annotation)
+            yield from walk(annotation)
     if isinstance(node, ast.Subscript) and last_name(node.value) == "Literal":
-        yield from ast.walk(node)
+        yield from walk(node)
     if isinstance(node, ast.Assign) and any(last_name(t) in {"__slots__", "__all__"} for t in node.targets):
-        yield from ast.walk(node)
+        yield from walk(node)
 
 
 def _numbers(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    bodies = [tree.body, *(node.body for node in walk(tree) if isinstance(node, ast.ClassDef))]
     for node in (each for body in bodies for each in body):
         for name, value in _assigned(node):
             if _CAPITALS.fullmatch(name) and not _marks(node) and _is_number(value):
@@ -680,7 +693,7 @@ def _marks(node: ast.stmt) -> bool:
 def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return last_name(node.func) == "range" and all(_is_number(each) for each in node.args)
-    numbers = [each for each in ast.walk(node) if isinstance(each, ast.Constant)]
+    numbers = [each for each in walk(node) if isinstance(each, ast.Constant)]
     if not all(isinstance(each.value, (int, float)) and not isinstance(each.value, bool) for each in numbers):
         return False
     if isinstance(node, ast.Constant):
@@ -688,7 +701,7 @@ def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.operand, ast.Constant) and node.operand.value not in {0, 1}
     return isinstance(node, ast.BinOp) and all(
-        isinstance(each, (ast.BinOp, ast.Constant, ast.operator)) for each in ast.walk(node)
+        isinstance(each, (ast.BinOp, ast.Constant, ast.operator)) for each in walk(node)
     )
 
 
@@ -755,9 +768,8 @@ def table(rows: Iterable[tuple[str, Counts]]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(f'{figure:,}' for figure in figures)} |"
 
 
-def held(folder: Path) -> dict[str, int]:
+def held(counts: Counts) -> dict[str, int]:
     """The figures of a package that may fall and not rise."""
-    counts = examine(folder)
     return {
         "lines": counts.lines,
         "modules": counts.modules,
@@ -770,7 +782,7 @@ def held(folder: Path) -> dict[str, int]:
 
 def write() -> None:
     """Write down the figures of today."""
-    tables = [(name, held(ROOT / "spmdlint" / name)) for name in PACKAGES]
+    tables = [(name, held(examine(ROOT / "spmdlint" / name))) for name in PACKAGES]
     texts = [f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in each.items()) for name, each in tables]
     HELD.write_text(
         "# Written by `python benchmarks/structure.py --write`: figures that may fall and not rise.\n\n"

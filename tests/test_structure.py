@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import sys
@@ -14,6 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.xdist_group("structure")  # so that each package is counted once
 ROOT = Path(__file__).parents[1]
 HEAD = "from spmdlint.program import summary as s\n"
 
@@ -322,8 +324,14 @@ def test_the_command(structure, tmp_path, capsys):
         structure.main([str(tmp_path / "missing")])
 
 
-def test_the_analysis_itself_can_be_read(structure):
-    counts = structure.examine(ROOT / "spmdlint" / "analysis")
+@pytest.fixture(scope="module")
+def counted(structure):
+    """What is counted in a package, once."""
+    return functools.cache(lambda package: structure.examine(ROOT / "spmdlint" / package))
+
+
+def test_the_analysis_itself_can_be_read(counted):
+    counts = counted("analysis")
     assert counts.functions > 1000
     assert counts.number("recognisers") < counts.functions
     assert counts.number("codes") == 0
@@ -339,7 +347,7 @@ def test_the_ratchet_holds_every_package(structure):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_does_not_grow(structure, package):
+def test_a_package_does_not_grow(structure, counted, package):
     """Whoever lets a figure fall writes it down, so that it cannot rise again: see CONTRIBUTING, "What grows"."""
     today = structure.held(ROOT / "spmdlint" / package)
     assert {
