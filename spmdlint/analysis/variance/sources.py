@@ -95,7 +95,7 @@ class Sources:
             return None
         if known.at_most is not None and count > known.at_most:
             return None
-        seeds = self._seeds_of(known, site.ref.path)
+        seeds = self._seeds_of(known, site.ref)
         if seeds:
             return self._own_seed(known, seeds, site)
         return Reason(site, f"{known.name}() differs between processes", known.source)
@@ -111,11 +111,12 @@ class Sources:
                 return None  # the choice is the author's
         return drawn(site, found)
 
-    def _seeds_of(self, known: Known, path: Path) -> list[Site]:
-        """Where the program that a file belongs to seeds the generator behind a function."""
+    def _seeds_of(self, known: Known, ref: FunctionRef) -> list[Site]:
+        """Where the program that a function belongs to seeds the generator behind a draw that it makes."""
         component = self.ev.project.component
         seeds = self._seeding.get(known.seeded_by, ()) if known.seeded_by else ()
-        return [site for site in seeds if component[site.ref.path] == component[path]]
+        own = (site for site in seeds if component[site.ref.path] == component[ref.path])
+        return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
 
     @cached_property
     def _seeding(self) -> Mapping[str, tuple[Site, ...]]:
@@ -123,7 +124,7 @@ class Sources:
         wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
         found: dict[str, dict[Site, None]] = {}
         for use in self.reach.applications:
-            if use.applied.name in wanted and self._is_given(use.applied.arguments) and self._is_reached(use.site.ref):
+            if use.applied.name in wanted and self._is_given(use.applied.arguments):
                 found.setdefault(use.applied.name, {})[use.site] = None
         return {name: tuple(sites) for name, sites in found.items()}
 
