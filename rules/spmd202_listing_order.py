@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.ordered_rule import OrderedRule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
+    from spmdlint.rule import Breach, ListingLoop, ListingNumbers, ListingShare, Program
 
 _WAY_OUT = {
     "listing": "Sort the listing with sorted(...) where it is made.",
@@ -16,7 +16,7 @@ _WAY_OUT = {
 }
 
 
-class ListingOrder(Rule):
+class ListingOrder(OrderedRule):
     """An unsorted folder listing is divided between processes, numbered, or looped over with parallel calls.
 
     ## What it does
@@ -69,8 +69,12 @@ class ListingOrder(Rule):
     name = "listing-order"
     several = True
     partly_preview = True
+    kept = "the order of a listing"
+    mend = _WAY_OUT["listing"]
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        for breach in program.breaches(self.code):
+            yield self.argument(program, breach, _WAY_OUT[breach.reason.kind], self._fix(program, breach))
         for found in program.listings():
             if found.reason.kind in ("listing", "shuffled"):
                 yield self._diagnostic(program, found)
@@ -104,7 +108,7 @@ class ListingOrder(Rule):
             cause=program.cause(found.reason),
         )
 
-    def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:
+    def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers | Breach) -> Fix | None:
         """Sort the listing where it is made, if that is in the file of the finding."""
         source = found.reason.source.site
         if found.reason.kind != "listing":

@@ -70,21 +70,28 @@ class FalseReplication(Rule):
         yield from self._arguments(program)
 
     def _arguments(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.own_arguments():
+        told = set()
+        for found in program.breaches(self.code):
+            if found.site in told:
+                continue
+            told.add(found.site)
             place, source = program.place(found.site), found.reason.source
+            what = f"this argument of the {found.demand.known.name.rpartition('.')[2]}"
+            layout = found.layout
             yield self.finding(
                 message=(
-                    f"The spec says that this argument of the {found.library} is the same on all devices, but each "
-                    f"process passes its own: {source.text} ({program.where(source.site, place.path)})."
+                    f"The spec says that {what} is the same on all devices, but each process passes its own: "
+                    f"{source.text} ({program.where(source.site, place.path)})."
                 ),
                 place=place,
                 help=(
-                    "JAX assumes that it is one value. Name the axis in the spec and put a row for each device into a "
-                    "global array, or use jax.lax.axis_index inside."
+                    "JAX assumes that it is one value, and does not look. Make it the same on every process, for "
+                    "example with multihost_utils.broadcast_one_to_all; or name the axis in the spec and put a row "
+                    "for each device into a global array."
                 ),
                 related=(
                     *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
-                    Related(program.place(found.spec), "This spec names no axis."),
+                    *([Related(program.place(layout), "This spec names no axis.")] if layout is not None else ()),
                 ),
             )
 

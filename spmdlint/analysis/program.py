@@ -34,18 +34,19 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
+from spmdlint.analysis.inputs.contracts import Breach, Contracts
+from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostdraws import shared_draws
 from spmdlint.analysis.inputs.hostkeys import Folding, SharedSplit, calls_over_rows, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
-from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
 from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
-from spmdlint.analysis.inputs.seeds import Seeds, VaryingSeed
+from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
@@ -240,12 +241,22 @@ class Program:
         given = (self.evaluator, self.calls, self.reach, self._facets, self._multi)
         return tuple(traced_constants(*given, preview=self.preview))
 
-    @cached_property
-    def seeds(self) -> Seeds:
-        """Seeds and names that have to agree."""
-        return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+    def breaches(self, code: str) -> Iterator[Breach]:
+        """Arguments that differ between processes although their calls demand that they agree, for one rule."""
+        return self._contracts.of(code) if self.multi_process != "never" else iter(())
 
-    def own_states(self) -> Iterator[VaryingSeed]:
+    @cached_property
+    def _contracts(self) -> Contracts:
+        demands = Demands(self.evaluator, self.reach, self.effects)
+        orders = (self.set_order, self.listing_order)
+        return Contracts(demands, self._facets, orders, self.shared_seeds, self._multi, preview=self.preview)
+
+    @cached_property
+    def shared_seeds(self) -> SharedSeeds:
+        """Which seeds have to agree."""
+        return SharedSeeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+
+    def own_states(self) -> Iterator[tuple[Site, Reason]]:
         """Keys that contain the process index, and that the state of training is made with."""
         given = (self.evaluator, typing_table(), self.reach, self.variance, self._multi)
         return StateKeys(*given, preview=self.preview).found()
@@ -316,11 +327,6 @@ class Program:
         """Replicated state that comes from random numbers."""
         given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
         yield from own_replicas(*given, self._quantities, preview=self.preview)
-
-    def own_arguments(self) -> Iterator[OwnArgument]:
-        """Arguments that their spec says are the same on all devices, but that differ between processes."""
-        if self.multi_process != "never":
-            yield from own_arguments(self.evaluator, self.reach, self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""

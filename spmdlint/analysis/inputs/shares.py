@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, Site
-from spmdlint.analysis.inputs.passing import passing
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -48,7 +46,6 @@ class Shares:
             for number, call in frame.code.calls_named(_STRIDES).items():
                 if frame.code.function.block_of[number] in live and self._strides(frame, call):
                     yield from self._share(frame, number, call.arguments[1].value, call.arguments[0].value, "identity")
-        yield from self._dealt()
 
     def _strides(self, frame: Frame, call: s.Call) -> bool:
         """Whether a call is ``islice(files, start, stop, step)``, which takes every step-th element."""
@@ -63,20 +60,3 @@ class Shares:
         shuffle = self.shuffles.of(frame, base)
         if shuffle is not None:
             yield ShuffledShare(Site(frame.ref, number), shuffle)
-
-    def _dealt(self) -> Iterator[ShuffledShare]:
-        """Shares that a library both shuffles with a seed and deals out."""
-        for frame, number, known, seed in passing(self.ev, "deal_seed"):
-            call = frame.code.operations[number]
-            part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
-            if known.dealt and (part is None or not self._is_part(frame, part)):
-                continue
-            found = self.content.of(frame, seed)
-            if found is not None:
-                yield ShuffledShare(Site(frame.ref, number), found)
-
-    def _is_part(self, frame: Frame, number: int) -> bool:
-        """Whether an object says which part is this process's, judging by the name of its class."""
-        made = (v.function if isinstance(v, Called) else v for v in self.ev.value(frame, number))
-        names = [v.name for v in made if isinstance(v, (Applied, External))]
-        return any(name.rpartition(".")[2].startswith("Shard") for name in names)
