@@ -73,6 +73,7 @@ class SetOrder(OrderedRule):
     several = True
     partly_preview = True
     kept = "the order of a set"
+    listed = "a set"
     mend = "Sort it first."
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -81,6 +82,10 @@ class SetOrder(OrderedRule):
             told.add((found.call.ref, found.reason.source.site))
             mend = f"Build it from {program.mending.sorting(found.site)}."
             yield self.argument(program, found, mend, program.mending.of_set(found.site))
+        for numbers in program.numbers("set"):
+            told.add((numbers.site.ref, numbers.reason.source.site))
+            mend = f"Number the elements of {program.mending.sorting(numbers.site)}."
+            yield self.numbered(program, numbers, mend, program.mending.of_set(numbers.site))
         for loop in program.set_loops():
             if (loop.site.ref, loop.reason.source.site) in told:
                 continue

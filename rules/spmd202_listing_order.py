@@ -70,25 +70,24 @@ class ListingOrder(OrderedRule):
     several = True
     partly_preview = True
     kept = "the order of a listing"
+    listed = "an unsorted listing"
     mend = _WAY_OUT["listing"]
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for breach in program.breaches(self.code):
             yield self.argument(program, breach, _WAY_OUT[breach.reason.kind], self._fix(program, breach))
+        for numbers in program.numbers("listing"):
+            yield self.numbered(program, numbers, self.mend, self._fix(program, numbers))
         for found in program.listings():
             if found.reason.kind in ("listing", "shuffled"):
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
         steps = found.reason.chain()
         related = [Related(program.place(step.site), sentence(step.text)) for step in steps]
         source = found.reason.source.text
-        share, kept = getattr(found, "share", None), getattr(found, "kept", None)
-        if kept is not None:
-            message = f"Names are numbered by their position in an unsorted listing: {source}."
-            related.append(Related(program.place(kept), "The numbers are stored here."))
-            effect = "The same number stands for different names on different hosts, and nothing fails."
-        elif share is not None:
+        share = getattr(found, "share", None)
+        if share is not None:
             listed = (
                 "an unsorted listing" if found.reason.kind == "listing" else "data that each process shuffles by itself"
             )

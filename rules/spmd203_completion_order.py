@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.ordered_rule import OrderedRule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
+    from spmdlint.rule import ListingLoop, ListingShare, Program
 
 _WAY_OUT = "Iterate over the tasks in the order in which they were started, or sort their results by a key."
 
@@ -66,6 +66,7 @@ class CompletionOrder(OrderedRule):
     several = True
     partly_preview = True
     kept = "the order of completion"
+    listed = "what is completed"
     mend = _WAY_OUT
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -75,7 +76,7 @@ class CompletionOrder(OrderedRule):
             if found.reason.kind == "completion":
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
         call = getattr(found, "call", None)
         what = "so the share of each process holds"
         if call is not None:

@@ -77,7 +77,7 @@ class SeedsThatVary(Rule):
         for site, reason in program.own_replicas():
             yield self._replica(program, site, reason)
         for share in program.shuffled_shares():
-            yield self._share(program, share.site, share.shuffle)
+            yield self._share(program, share.site, share.reason)
 
     def _broken(self, program: Program, found: Breach) -> Diagnostic:
         if found.demand.facet == "deal":

@@ -76,12 +76,15 @@ class FalseReplication(Rule):
                 continue
             told.add(found.site)
             place, source = program.place(found.site), found.reason.source
-            what = f"this argument of the {found.demand.known.name.rpartition('.')[2]}"
+            name = found.demand.known.name.rpartition(".")[2]
+            says = f"The spec says that this argument of the {name} is the same on all devices"
+            if found.demand.facet == "argument":
+                says = "A compiled function over the devices of all processes takes this argument for one value"
             layout = found.layout
             yield self.finding(
                 message=(
-                    f"The spec says that {what} is the same on all devices, but each process passes its own: "
-                    f"{source.text} ({program.where(source.site, place.path)})."
+                    f"{says}, but each process passes its own: {source.text} "
+                    f"({program.where(source.site, place.path)})."
                 ),
                 place=place,
                 help=(

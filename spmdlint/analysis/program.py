@@ -47,7 +47,6 @@ from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
-from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
@@ -194,15 +193,31 @@ class Program:
         )
         return tuple(found.loops())
 
-    def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
+    def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a directory listing decides what a process gets or calls."""
-        return self._listings
+        return (found for found in self._shares if isinstance(found, ListingLoop) or not found.mixed)
 
     @cached_property
-    def _listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
-        order, variance = self.listing_order, self.variance
-        check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
-        return tuple(check.found())
+    def _shares(self) -> tuple[ListingShare | ListingLoop, ...]:
+        return tuple(self._lists.found())
+
+    def numbers(self, order: str) -> Iterator[ListingNumbers]:
+        """Names that are numbered by their position in a listing or a set."""
+        return (found for found in self._numbers if found.reason.kind == order)
+
+    @cached_property
+    def _numbers(self) -> tuple[ListingNumbers, ...]:
+        return tuple(self._lists.numbers())
+
+    @cached_property
+    def _lists(self) -> Listings:
+        shuffle = ShuffledOrder()
+        shuffle.content = self._facets.content
+        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
+        orders = self.listing_order, self.set_order, shuffles
+        return Listings(
+            self.evaluator, self.reach, self.effects, *orders, self.variance, self._multi, preview=self.preview
+        )
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host inside code that JAX traces."""
@@ -261,12 +276,9 @@ class Program:
         given = (self.evaluator, typing_table(), self.reach, self.variance, self._multi)
         return StateKeys(*given, preview=self.preview).found()
 
-    def shuffled_shares(self) -> Iterator[ShuffledShare]:
+    def shuffled_shares(self) -> Iterator[ListingShare]:
         """Parts, selected by process index, of data that each process shuffled differently."""
-        shuffle = ShuffledOrder()
-        shuffle.content = self._facets.content
-        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
-        return Shares(self.evaluator, self._facets.content, shuffles).found()
+        return (found for found in self._shares if isinstance(found, ListingShare) and found.mixed)
 
     @cached_property
     def _inputs(self) -> Inputs:

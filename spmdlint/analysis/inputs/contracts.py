@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.participants import names_participants
-from spmdlint.analysis.callgraph.placement import names_no_axis
+from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -135,9 +135,13 @@ class Contracts:
     def _orders_of(self, demand: Demand) -> Iterator[Reason | None]:
         frame, value = demand.frame, demand.value
         if demand.form == "rows":
-            copied = demand.layout is not None and names_no_axis(self.ev, demand.layout)
-            yield from (each.of(frame, value) for each in self.columns)
-            yield from (each.of(frame, value) for each in self.orders if copied and is_stacked(each, frame, value))
+            layout = demand.layout
+            everywhere = demand.known.local is None and over_all(self.ev, layout)
+            copied = layout is not None and names_no_axis(self.ev, layout)
+            if demand.known.local is not None or everywhere or copied:
+                yield from (each.of(frame, value) for each in self.columns)
+            if everywhere or copied:
+                yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
             return
         order = self.orders[0]
         if demand.form == "listed" and not is_stacked(order, frame, value):

@@ -15,6 +15,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -94,7 +95,7 @@ class Demands:
             laid = passed(call, known.laid_out, known.positional) if known.laid_out is not None else None
             layout = certain(self.ev.value(frame, laid)) if laid is not None else None
             for facet in facets if value is not None else ():
-                form: Form = "rows" if known.gives_global else "any"
+                form: Form = "rows" if known.laid_out is not None else "any"
                 yield Demand(facet, frame, number, value or 0, known, parameter, layout, form)
         given = [argument.value for argument in call.arguments]
         if known.composes and frame.ref in self.reach.host:
@@ -111,24 +112,22 @@ class Demands:
         if known is None or known.kind not in ("jit", "map"):
             return
         outputs = certain(self.ev.argument(compiled, "out_shardings") or frozenset())
+        static = {value for _, value in static_arguments(self.ev, compiled, call, ())}
+        host = frame.ref in self.reach.host
+        made_here = self.effects.of_call(frame, number, call) if host and known.kind == "jit" else ()
+        strong = any(each.strength == "strong" and len(each.path) == 1 for each in made_here)
         for argument in call.arguments:
             value = argument.value
-            if frame.ref in self.reach.host:
+            if host:
                 yield Demand("order", frame, number, value, known, form="hashed")
             made = certain(self.ev.value(frame, value))
             if known.kind == "map" and known.specs and known.spans:
                 if isinstance(made, Applied) and made.name.startswith(_HOST_ARRAYS):
                     yield Demand("array", frame, number, value, known)
-            elif known.kind == "jit" and over_all(self.ev, outputs) and self._is_random(frame, value):
+            elif known.kind == "jit" and over_all(self.ev, outputs) and is_random(self.ev, frame, value):
                 yield Demand("key", frame, number, value, known)
-
-    def _is_random(self, frame: Frame, number: int) -> bool:
-        """Whether a value is a key or random numbers from a key, or one of several of them."""
-        made = frame.code.operations[resolved(self.ev, frame, number)]
-        if isinstance(made, (s.Item, s.Subscript)):
-            number = made.value if isinstance(made, s.Item) else made.base
-        value = certain(self.ev.value(frame, number))
-        return isinstance(value, Applied) and value.name.startswith(_KEYS)
+            elif strong and value not in static:
+                yield Demand("argument", frame, number, value, known)
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
         """The arguments of a map or compiled function that it takes for copies: a spec of its own says so."""
@@ -152,3 +151,12 @@ class Demands:
             known = position < len(layout.elements) and not layout.open
             return certain(layout.elements[position]) if known else None
         return layout
+
+
+def is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether a value is a key or random numbers from a key, or one of several of them."""
+    made = frame.code.operations[resolved(evaluator, frame, number)]
+    if isinstance(made, (s.Item, s.Subscript)):
+        number = made.value if isinstance(made, s.Item) else made.base
+    value = certain(evaluator.value(frame, number))
+    return isinstance(value, Applied) and value.name.startswith(_KEYS)

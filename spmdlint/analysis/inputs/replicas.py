@@ -8,11 +8,11 @@ from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.demands import is_random
 from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -20,7 +20,6 @@ from spmdlint.program.link import FunctionRef, Project
 
 _DEPTH = 16
 _PUT = "jax.device_put"
-_KEYS = "jax.random."
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
 _DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
@@ -60,7 +59,7 @@ def own_replicas(
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
-                own = reason is not None and reason.kind == "identity" and _is_random(evaluator, inside, leaf)
+                own = reason is not None and reason.kind == "identity" and is_random(evaluator, inside, leaf)
                 if reason is not None and (own or reason.kind in _BY_CHANCE):
                     yield Site(ref, number), reason
                     break
@@ -93,15 +92,6 @@ def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
     """Whether a function takes derivatives: a step of training, and not a broadcast."""
     outer = _outermost(evaluator.project, ref)
     return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
-
-
-def _is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is a key or random numbers from a key, or one of several of them."""
-    made = frame.code.operations[resolved(evaluator, frame, number)]
-    if isinstance(made, (s.Item, s.Subscript)):
-        number = made.value if isinstance(made, s.Item) else made.base
-    value = certain(evaluator.value(frame, number))
-    return isinstance(value, Applied) and value.name.startswith(_KEYS)
 
 
 def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:

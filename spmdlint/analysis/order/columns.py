@@ -11,6 +11,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, constant
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
@@ -33,6 +34,10 @@ class Columns(Property):
         if isinstance(operation, s.Collected):  # rows that are lists, or the arrays of a tree by their names
             listed = self.order.of(frame, operation.element) if operation.kind == "list" else None
             return listed or origins.of(frame, operation.element)
+        if isinstance(operation, (s.Item, s.Subscript)):
+            found = of_element(origins, frame, operation)
+            base = operation.value if isinstance(operation, s.Item) else operation.base
+            return origins.of(frame, base) if found == CONTINUE else found
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
