@@ -29,6 +29,9 @@ class SetOrder(OrderedRule):
     - maps that a loop over axis names nests inside one another;
     - an `optax.chain` whose parts are in set order;
     - a process's share of a list in set order;
+    - an array over the devices of all processes whose columns are in set order, or whose rows are if each device gets a
+      copy of it: each process's own rows may be in any order;
+    - in multi-process programs, dictionaries that number the elements of a set, as for the words of a vocabulary;
     - with `--preview`, meshes of devices that come from a set, such as `sharding.device_set`.
 
     ## Why it matters

@@ -23,7 +23,8 @@ class ListingOrder(OrderedRule):
 
     Follows the results of `os.listdir`, `os.scandir`, `glob.glob`, and `iterdir` and `rglob` of paths, through
     functions and files, to slices whose bounds come from the process index and to loops that make a parallel call per
-    entry; in multi-process programs (with `--preview`, in all programs), also to dictionaries that number the entries.
+    entry; in multi-process programs (with `--preview`, in all programs), also to dictionaries that number the entries;
+    and to the columns of an array over the devices of all processes, or to its rows if each device gets a copy of it.
     Datasets are followed to `.shard(count, index)` and `.skip(start)` in the same way, including those of
     `tf.data.Dataset.list_files`, which shuffles by default, and those that `tensorflow_datasets` reads with
     `shuffle_files=True` and no seed. A listing that went through `sorted(...)` or `.sort()` is safe.

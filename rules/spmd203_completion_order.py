@@ -18,7 +18,8 @@ class CompletionOrder(OrderedRule):
     ## What it does
 
     Finds loops over `as_completed`, `imap_unordered` and similar functions that make a parallel call for each result,
-    and shares by process index of results that were collected in that order.
+    shares by process index of results that were collected in that order, and arrays over the devices of all processes
+    whose columns are.
 
     ## Why it matters
 

@@ -110,6 +110,7 @@ KEYS: Mapping[str, str] = {
     "rooted": "the parameter that counts on one process only; others may pass a value of another form",
     "gathers": "it gives all processes the values of each",
     # what must be the same on all processes
+    "pure": "it only returns its result and changes none of its arguments, so the result must be used",
     "agree": "by parameter, the facets in which its arguments must be the same on all processes; several are separated "
     "by spaces",
     "laid_out": "the parameter that says how an argument is laid out over devices; of a map, how its arguments are",

@@ -75,6 +75,7 @@ class Known(Struct, frozen=True):
     agreement: bool = False
     any_shape: bool = False
     gathers: bool = False
+    pure: bool = False
     source: Source | None = None
     cappable: bool = False
     attribute: bool = False

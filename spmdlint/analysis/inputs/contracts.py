@@ -89,7 +89,9 @@ class Contracts:
             "deal": self._dealt,
         }
         self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
+            "argument": self._is_of_all,
             "array": self._in_several,
+            "content": self._in_several,
             "copies": self._is_of_all,
             "key": self._in_several,
             "name": self._may_meet,
