@@ -18,8 +18,8 @@ class FalseReplication(Rule):
     Determines along which mesh axes the values in the bodies of `shard_map` vary, as JAX's `check_vma` does, through
     functions, branches and loops. Reports an output that varies along an axis that its out spec does not name: on every
     path through the body, or on one of two. With the check on, the result of `all_gather` varies too. Also reports such
-    an output of a `pmap` under `out_axes=None`, and values of a process's own, such as its index, where the program says
-    that there is one value: as an argument whose spec names no axis; under a sharding that names none, in
+    an output of a `pmap` under `out_axes=None`, and values of a process's own, such as its index, where the program
+    says that there is one value: as an argument whose spec names no axis; under a sharding that names none, in
     `make_array_from_callback`, `make_array_from_process_local_data` or `host_local_array_to_global_array`; and as an
     argument of a compiled function over the devices of all processes.
 
@@ -82,6 +82,8 @@ class FalseReplication(Rule):
             says = f"The spec says that this argument of the {name} is the same on all devices"
             if found.demand.facet == "argument":
                 says = "A compiled function over the devices of all processes takes this argument for one value"
+            elif found.layout is None:
+                says = f"All processes have to pass the same value for this argument of {name}"
             layout = found.layout
             yield self.finding(
                 message=(

@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, constant
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.evened import ARRANGING
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
@@ -56,6 +57,6 @@ class Columns(Property):
                 found = found or origins.of(frame, stacked)
                 return origins.step(frame, number, "an array is made of them", found) if found is not None else None
         method = frame.code.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in ("astype", "copy"):
+        if isinstance(method, s.Attribute) and method.name in ARRANGING:
             return origins.of(frame, method.base)
         return CONTINUE

@@ -21,6 +21,7 @@ from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)
+_OWN = ("identity", "data")
 _COLLECTED = (s.Collected,)
 _PUTS = (s.StoreSubscript,)
 
@@ -128,7 +129,7 @@ class Listings:
         chosen = index is None and not self._is_slice(frame, operation.index)
         if share is None and index is not None:
             share = self._named_share(frame, index)
-        elif share is not None and share.kind not in (("data", "identity") if chosen else ("identity",)):
+        elif share is not None and share.kind not in (_OWN if chosen else _OWN[:1]):
             share = None
         if share is not None:
             yield ListingShare(Site(frame.ref, number), reason, share)
@@ -136,7 +137,7 @@ class Listings:
     def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
         """A share of data that each process has shuffled with a seed of its own: the shares overlap."""
         share = self.variance.any_of(frame, ends)
-        reason = self.shuffles.of(frame, base) if share is not None and share.kind in ("identity", "data") else None
+        reason = self.shuffles.of(frame, base) if share is not None and share.kind in _OWN else None
         if share is not None and reason is not None:
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
@@ -228,7 +229,7 @@ class Listings:
     def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:
         for order in (self.listing, self.sets):
             reason = order.of(frame, listed)
-            if reason is not None and reason.kind in ("listing", "set"):
+            if reason is not None:
                 yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
 
     def _calls(self, frame: Frame, call: s.Call, name: str) -> bool:
