@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from spmdlint.analysis.divergence.turns import Turn as Turn
     from spmdlint.analysis.evaluation.values import Site as Site
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
+    from spmdlint.analysis.inputs.contracts import Breach as Breach
     from spmdlint.analysis.inputs.given import Given as Given
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
     from spmdlint.analysis.inputs.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.inputs.placed import Placed as Placed
-    from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
-    from spmdlint.analysis.inputs.shares import ShuffledShare as ShuffledShare
     from spmdlint.analysis.inputs.wholebatch import WholeBatch as WholeBatch
     from spmdlint.analysis.meshtypes.bodies import Unreduced as Unreduced
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop

@@ -321,6 +321,47 @@ def test_knowledge_of_the_users_own(project):
     assert project.check().found == [("train.py", 6, "SPMD101"), ("train.py", 12, "SPMD301")]
 
 
+WRAPPED = """
+[knowledge.functions."acme.put"]
+parameters = ["x", "sharding"]
+agree = { x = "copies order" }
+laid_out = "sharding"
+
+[knowledge.functions."acme.begin"]
+parameters = ["step"]
+agree = { step = "content" }
+"""
+WRAPPERS = """\
+import acme
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+jax.distributed.initialize()
+mesh = Mesh(np.array(jax.devices()), ("data",))
+
+
+def feed(table, wanted, step):
+    acme.begin(step)
+    acme.begin(step + jax.process_index())
+    acme.put(np.full((8,), jax.process_index()), NamedSharding(mesh, P()))
+    acme.put(np.stack([table[name] for name in set(wanted)]), NamedSharding(mesh, P("data")))
+    acme.put(np.stack([table[name] for name in sorted(set(wanted))]), NamedSharding(mesh, P("data")))
+"""
+
+
+def test_contracts_of_the_users_own(project):
+    project.write({"train.py": WRAPPERS})
+    assert project.check().found == []
+    project.write({"spmdlint.toml": WRAPPED})
+    assert project.check().found == [
+        ("train.py", 13, "SPMD504"),
+        ("train.py", 14, "SPMD504"),
+        ("train.py", 15, "SPMD201"),
+    ]
+
+
 GROUP = """\
 import jax
 import orbax.checkpoint as ocp
@@ -471,6 +512,8 @@ def test_what_the_project_defines_is_what_the_user_declares(project, package):
         ("[knowledge.functions.f]\nkind = 'maps'", "'map'"),
         ("[knowledge.functions.f]\nsource = 'clocks'", "'clock'"),
         ("[knowledge.functions.f]\nparallel = 'yes'", "true or false"),
+        ("[knowledge.functions.f]\nparameters = ['x']\nagree = { x = 'contents' }", "'content'"),
+        ("[knowledge.functions.f]\nparameters = ['x']\nagree = { y = 'content' }", "'y'"),
         ("[knowledge.functions.f]\nparameters = 'x'", "a list of strings"),
         ("[knowledge.functions.f]\nparameters = ['x']\naxes = 'axis'", "'axis', which is not one of its parameters"),
         ("[knowledge.aliases]\nf = 1", "the name that it refers to"),

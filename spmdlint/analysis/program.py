@@ -34,19 +34,19 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
+from spmdlint.analysis.inputs.contracts import Breach, Contracts
+from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostdraws import shared_draws
 from spmdlint.analysis.inputs.hostkeys import Folding, SharedSplit, calls_over_rows, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
-from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
 from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
-from spmdlint.analysis.inputs.seeds import Seeds, VaryingSeed
-from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
+from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
@@ -193,15 +193,31 @@ class Program:
         )
         return tuple(found.loops())
 
-    def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
+    def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a directory listing decides what a process gets or calls."""
-        return self._listings
+        return (found for found in self._shares if isinstance(found, ListingLoop) or not found.mixed)
 
     @cached_property
-    def _listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
-        order, variance = self.listing_order, self.variance
-        check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
-        return tuple(check.found())
+    def _shares(self) -> tuple[ListingShare | ListingLoop, ...]:
+        return tuple(self._lists.found())
+
+    def numbers(self, order: str) -> Iterator[ListingNumbers]:
+        """Names that are numbered by their position in a listing or a set."""
+        return (found for found in self._numbers if found.reason.kind == order)
+
+    @cached_property
+    def _numbers(self) -> tuple[ListingNumbers, ...]:
+        return tuple(self._lists.numbers())
+
+    @cached_property
+    def _lists(self) -> Listings:
+        shuffle = ShuffledOrder()
+        shuffle.content = self._facets.content
+        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
+        orders = self.listing_order, self.set_order, shuffles
+        return Listings(
+            self.evaluator, self.reach, self.effects, *orders, self.variance, self._multi, preview=self.preview
+        )
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host inside code that JAX traces."""
@@ -240,22 +256,29 @@ class Program:
         given = (self.evaluator, self.calls, self.reach, self._facets, self._multi)
         return tuple(traced_constants(*given, preview=self.preview))
 
-    @cached_property
-    def seeds(self) -> Seeds:
-        """Seeds and names that have to agree."""
-        return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+    def breaches(self, code: str) -> Iterator[Breach]:
+        """Arguments that differ between processes although their calls demand that they agree, for one rule."""
+        return self._contracts.of(code) if self.multi_process != "never" else iter(())
 
-    def own_states(self) -> Iterator[VaryingSeed]:
+    @cached_property
+    def _contracts(self) -> Contracts:
+        demands = Demands(self.evaluator, self.reach, self.effects)
+        orders = (self.set_order, self.listing_order)
+        return Contracts(demands, self._facets, orders, self.shared_seeds, self._multi, preview=self.preview)
+
+    @cached_property
+    def shared_seeds(self) -> SharedSeeds:
+        """Which seeds have to agree."""
+        return SharedSeeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+
+    def own_states(self) -> Iterator[tuple[Site, Reason]]:
         """Keys that contain the process index, and that the state of training is made with."""
         given = (self.evaluator, typing_table(), self.reach, self.variance, self._multi)
         return StateKeys(*given, preview=self.preview).found()
 
-    def shuffled_shares(self) -> Iterator[ShuffledShare]:
+    def shuffled_shares(self) -> Iterator[ListingShare]:
         """Parts, selected by process index, of data that each process shuffled differently."""
-        shuffle = ShuffledOrder()
-        shuffle.content = self._facets.content
-        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
-        return Shares(self.evaluator, self._facets.content, shuffles).found()
+        return (found for found in self._shares if isinstance(found, ListingShare) and found.mixed)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -316,11 +339,6 @@ class Program:
         """Replicated state that comes from random numbers."""
         given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
         yield from own_replicas(*given, self._quantities, preview=self.preview)
-
-    def own_arguments(self) -> Iterator[OwnArgument]:
-        """Arguments that their spec says are the same on all devices, but that differ between processes."""
-        if self.multi_process != "never":
-            yield from own_arguments(self.evaluator, self.reach, self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""

@@ -43,6 +43,16 @@ SOURCES: Mapping[str, str] = {
 }
 """By source: what the result depends on."""
 
+FACETS: Mapping[str, str] = {
+    "content": "its value",
+    "copies": "its value, if `laid_out` names no axis: each device then gets a copy of one value",
+    "order": "the order of its elements, except along a dimension that `laid_out` splits",
+    "name": "its value, as the name by which processes find one another",
+    "seed": "its value, as the seed of keys from which all processes draw the same numbers",
+    "deal": "its value, as the seed of a shuffle of which each process takes a part",
+}
+"""By facet: what of an argument must be the same on all processes."""
+
 KEYS: Mapping[str, str] = {
     "parameters": "its parameters in order, those that are passed by keyword only after `*`; the other keys name "
     "parameters",
@@ -100,6 +110,11 @@ KEYS: Mapping[str, str] = {
     "equates": "the two parameters for which it raises unless they are equal, on each process for itself",
     "rooted": "the parameter that counts on one process only; others may pass a value of another form",
     "gathers": "it gives all processes the values of each",
+    # what must be the same on all processes
+    "pure": "it only returns its result and changes none of its arguments, so the result must be used",
+    "agree": "by parameter, the facets in which its arguments must be the same on all processes; several are separated "
+    "by spaces",
+    "laid_out": "the parameter that says how an argument is laid out over devices; of a map, how its arguments are",
     # values that differ
     "source": "why its result differs between processes; one of the sources above",
     "attribute": "a source that is a value and not a function",
@@ -123,6 +138,7 @@ KEYS: Mapping[str, str] = {
     "asked": "it shuffles only if this parameter is true",
     "gives_strings": "it returns a list of strings",
     "stacks": "it puts a sequence into an array, element by element",
+    "along": "the dimension along which it does so, if that is not the first and its parameter `axis` does not say",
     "composes": "it composes its arguments to a program, in their order",
     "gives_global": "it returns an array over the devices of a sharding",
     "local": "the parameter that is this process's own part of that array",

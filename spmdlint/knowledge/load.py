@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from spmdlint.errors import UsageError
+from spmdlint.knowledge.described import FACETS
 from spmdlint.knowledge.files import file_names, read_file
 
 Kind = Literal[
@@ -74,6 +75,7 @@ class Known(Struct, frozen=True):
     agreement: bool = False
     any_shape: bool = False
     gathers: bool = False
+    pure: bool = False
     source: Source | None = None
     cappable: bool = False
     attribute: bool = False
@@ -85,6 +87,7 @@ class Known(Struct, frozen=True):
     gives_strings: bool = False
     completion: bool = False
     stacks: bool = False
+    along: int | None = None
     composes: bool = False
     gives_global: bool = False
     local: str | None = None
@@ -105,6 +108,8 @@ class Known(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     seed: str | None = None
     label: str | None = None
+    agree: Mapping[str, str] = field(default_factory=dict)
+    laid_out: str | None = None
     deal_seed: str | None = None
     order_seed: str | None = None
     dealt: str | None = None
@@ -114,6 +119,13 @@ class Known(Struct, frozen=True):
     derives: bool = False
     derived_by: str | None = None
     among: str | None = None
+
+    @property
+    def contract(self) -> Mapping[str, tuple[str, ...]]:
+        """By parameter: the facets in which its arguments must be the same on all processes."""
+        named = ((self.label, "name"), (self.seed, "seed"), (self.deal_seed, "deal"))
+        agreed = {parameter: tuple(facets.split()) for parameter, facets in self.agree.items()}
+        return agreed | {parameter: (facet,) for parameter, facet in named if parameter is not None}
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -136,7 +148,7 @@ _OF_UNKNOWN = frozenset((
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
-    "order_seed",
+    "order_seed", "laid_out",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 
@@ -329,8 +341,11 @@ def _verify(name: str, table: object, where: str) -> None:
     for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
         if key in table and table[key] not in choices:
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
+    for facet in (each for facets in table.get("agree", {}).values() for each in facets.split()):
+        if facet not in FACETS:
+            raise KnowledgeError(f"{where}: 'agree' of {name!r} names the facet {facet!r}. {_nearest(facet, FACETS)}")
     function = table.get("function", ())
-    named = [table[key] for key in _PARAMETERS if key in table]
+    named = [*table.get("agree", ()), *(table[key] for key in _PARAMETERS if key in table)]
     named += [function] if isinstance(function, str) else function
     for parameter in named if "parameters" in table else ():
         if parameter not in table["parameters"]:

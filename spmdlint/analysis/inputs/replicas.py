@@ -8,11 +8,11 @@ from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.demands import is_random
 from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -20,8 +20,6 @@ from spmdlint.program.link import FunctionRef, Project
 
 _DEPTH = 16
 _PUT = "jax.device_put"
-_HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
-_KEYS = "jax.random."
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
 _DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
@@ -42,8 +40,6 @@ def own_replicas(
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
-    A map over the devices of all processes takes an array of the host's for one that all processes have, and so does a
-    compiled function whose results go there, which is given a key.
     `jax.device_put` with a spec that names no axis, or over the devices of all processes, counts in programs whose
     processes know one another, as JAX takes its argument for the whole array; copying to the
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
@@ -54,11 +50,6 @@ def own_replicas(
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
-            if isinstance(callee, Applied) and multi.written_for(ref.path):
-                reason = _of_host_arrays(evaluator, content, frame, callee, call)
-                reason = reason or _of_key(evaluator, content, everywhere, frame, callee, call)
-                if reason is not None:
-                    yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = callee.name in table.rows.replicate and (
@@ -68,7 +59,7 @@ def own_replicas(
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
-                own = reason is not None and reason.kind == "identity" and _is_random(evaluator, inside, leaf)
+                own = reason is not None and reason.kind == "identity" and is_random(evaluator, inside, leaf)
                 if reason is not None and (own or reason.kind in _BY_CHANCE):
                     yield Site(ref, number), reason
                     break
@@ -101,48 +92,6 @@ def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
     """Whether a function takes derivatives: a step of training, and not a broadcast."""
     outer = _outermost(evaluator.project, ref)
     return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
-
-
-def _of_host_arrays(
-    evaluator: Evaluator, content: Origins, frame: Frame, mapped: Applied, call: s.Call
-) -> Reason | None:
-    """Why an array made by NumPy differs that a map with specs is passed."""
-    known = evaluator.knowledge.get(mapped.name)
-    if known is None or known.kind != "map" or not known.specs or not known.spans:
-        return None
-    for argument in call.arguments:
-        made = certain(evaluator.value(frame, argument.value))
-        if isinstance(made, Applied) and made.name.startswith(_HOST_ARRAYS):
-            reason = content.of(frame, argument.value)
-            if reason is not None and reason.kind in _BY_CHANCE:
-                return reason
-    return None
-
-
-def _of_key(
-    evaluator: Evaluator, content: Origins, everywhere: Everywhere, frame: Frame, compiled: Applied, call: s.Call
-) -> Reason | None:
-    """Why a key differs that is passed to a compiled function whose results go to the devices of all processes."""
-    known = evaluator.knowledge.get(compiled.name)
-    if known is None or known.kind != "jit":
-        return None
-    if everywhere.mesh_of(evaluator.argument(compiled, "out_shardings")) is None:
-        return None
-    for argument in call.arguments:
-        if _is_random(evaluator, frame, argument.value):
-            reason = content.of(frame, argument.value)
-            if reason is not None and reason.kind in ("identity", *_BY_CHANCE):
-                return reason
-    return None
-
-
-def _is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is a key or random numbers from a key, or one of several of them."""
-    made = frame.code.operations[resolved(evaluator, frame, number)]
-    if isinstance(made, (s.Item, s.Subscript)):
-        number = made.value if isinstance(made, s.Item) else made.base
-    value = certain(evaluator.value(frame, number))
-    return isinstance(value, Applied) and value.name.startswith(_KEYS)
 
 
 def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:

@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, E
 from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
+from spmdlint.analysis.variance.evened import ARRANGING
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds
@@ -27,8 +28,6 @@ VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
-# Methods of arrays that keep the order of the elements.
-_ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
 _OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
 """Functions whose results for an object differ between processes."""
@@ -144,7 +143,7 @@ class SetOrder(Property):
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *_ARRANGING):
+        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *ARRANGING):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)
