@@ -59,6 +59,7 @@ from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.order.unordered import SetLoop, SetLoops
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.slips import Slips
@@ -427,12 +428,17 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project))
+        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project), self.placement)
 
     @cached_property
     def variance(self) -> Origins:
         """The values whose content differs between processes."""
         return self._facets.content
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where values live."""
+        return Placement(self.evaluator, self.calls, self.reach)
 
     @cached_property
     def _multi(self) -> MultiProcess:

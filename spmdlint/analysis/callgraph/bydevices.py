@@ -7,8 +7,8 @@ step function as a parameter, and the linter often sees no caller: ``p_step(stat
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from spmdlint.analysis.callgraph.locality import everywhere, global_data
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -31,11 +31,13 @@ _COUNT = "jax.local_device_count"
 _SHAPERS = ("jax.numpy.reshape", "numpy.reshape")
 
 
-def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values) -> str | None:
+def unknown_map(
+    evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values, spans: Callable[[Frame, int], bool] | None = None
+) -> str | None:
     """The name of an unknown function that must be a map over all devices; None otherwise.
 
     It is named like a training step, and it is passed an array with one row per local device, or one over the devices
-    of several processes; or its name alone says so.
+    of several processes, as far as ``spans`` knows; or its name alone says so.
     """
     called = frame.code.operations[call.function]
     if not isinstance(called, (s.Load, s.Attribute)) or _STEP.search(called.name) is None:
@@ -45,8 +47,8 @@ def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Value
     if "pmap" in called.name:
         return called.name
     rows, given = Rows(evaluator), [argument.value for argument in call.arguments]
-    spans = any(rows.are(frame, value) or global_data(evaluator, frame, value) for value in given)
-    return called.name if spans else None
+    found = any(rows.are(frame, value) or (spans is not None and spans(frame, value)) for value in given)
+    return called.name if found else None
 
 
 class Rows:
@@ -57,11 +59,24 @@ class Rows:
 
     def are(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
         """Whether a value, as far as it can be followed, is certainly made with such rows."""
+        return self._are(frame, number, depth, set())
 
-        def says(operation: s.Operation, depth: int) -> bool:
-            return isinstance(operation, s.Call) and self._made(frame, operation, depth)
-
-        return everywhere(self.ev, frame, number, depth, says)
+    def _are(self, frame: Frame, number: int, depth: int, seen: set[int]) -> bool:
+        """The same; an operation that is reached again in a loop does not count against it."""
+        if depth == 0 or number in seen:
+            return depth > 0
+        seen.add(number)
+        operation = frame.code.operations[number]
+        if isinstance(operation, s.Load):
+            stores = self.ev.reaching(frame, number, operation.name)
+            return bool(stores) and all(self._are(frame, store, depth, seen) for store in stores)
+        if isinstance(operation, (s.Item, s.Store)):
+            return self._are(frame, operation.value, depth - 1, seen)
+        if isinstance(operation, s.Subscript):
+            return self._are(frame, operation.base, depth - 1, seen)
+        if isinstance(operation, s.Collected):
+            return self._are(frame, operation.element, depth - 1, seen)
+        return isinstance(operation, s.Call) and self._made(frame, operation, depth)
 
     def _made(self, frame: Frame, call: s.Call, depth: int) -> bool:
         callees = self.ev.value(frame, call.function)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +18,8 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.eager import computes_everywhere, method_of_array
 from spmdlint.analysis.callgraph.getters import Getters, Implied
-from spmdlint.analysis.callgraph.localdata import LocalData
-from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
+from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
@@ -91,15 +89,30 @@ class ParallelCall(Struct, frozen=True):
         return self.path[0]
 
 
+class Placing(Protocol):
+    """Where values live, as far as that decides which calls are parallel calls; answers are sure."""
+
+    def spans(self, frame: Frame, number: int) -> bool:
+        """Whether a value is an array over the devices of all processes."""
+
+    def own(self, frame: Frame, number: int) -> bool:
+        """Whether a value is on the host, or on devices of this process."""
+
+    def computes_everywhere(self, frame: Frame, number: int, call: s.Call) -> str | None:
+        """The function that a call runs, if it needs the processes of all devices outside compiled code."""
+
+
 class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading) -> None:
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading, placement: Placing
+    ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.spreading = spreading
-        self.local = LocalData(evaluator, reach)
+        self.placement = placement
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
 
@@ -113,12 +126,22 @@ class Effects:
                 callers.setdefault(edge.target.frame, []).append(caller)
         speaking: set[Frame] = set()
         self._spread(speaking, [*self.reach.spanning, *(frame for frame in callers if frame not in visited)], callers)
+        self._spread(speaking, [frame for frame in visited - speaking if self._computes(frame)], callers)
         names: frozenset[str] = frozenset()
         while (getters := Getters(self.ev, speaking)).names != names:
             names = getters.names
             self._spread(speaking, [frame for frame in visited - speaking if getters.reads(frame)], callers)
         self._getters = getters
         return visited - speaking
+
+    def _computes(self, frame: Frame) -> bool:
+        """Whether a function certainly makes a parallel call that only the places of its arrays tell."""
+        for number, call in frame.code.of_kind(s.Call):
+            if self.placement.computes_everywhere(frame, number, call) is not None:
+                return True
+            if unknown_map(self.ev, frame, call, self.callees(frame, call), self.placement.spans) is not None:
+                return True
+        return False
 
     @staticmethod
     def _spread(speaking: set[Frame], pending: list[Frame], callers: Mapping[Frame, list[Frame]]) -> None:
@@ -199,15 +222,14 @@ class Effects:
         if frame in self._silent:
             return
         callees = self.callees(frame, operation)
-        step = unknown_map(self.ev, frame, operation, callees)
+        step = unknown_map(self.ev, frame, operation, callees, self.placement.spans)
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
             return
-        method = method_of_array(self.ev, frame, operation)
-        if method is not None and computes_everywhere(self.ev, frame, operation, method):
-            yield ParallelCall(method.rsplit(".", 1)[-1], "weak", method, (Site(frame.ref, number),))
-            return
+        name = self.placement.computes_everywhere(frame, number, operation)
+        if name is not None:
+            yield ParallelCall(name.rsplit(".", 1)[-1], "weak", name, (Site(frame.ref, number),))
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
             for each in self.one_of(frame, callees):
@@ -267,8 +289,6 @@ class Effects:
         site = Site(frame.ref, number)
         callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
         if isinstance(callee, External):
-            if computes_everywhere(self.ev, frame, operation, callee.name):
-                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "weak", callee.name, (site,))
             yield from self._of_library(frame, number, operation, callee)
             return
         callee = compiled_in(self.calls, callee) or callee
@@ -282,14 +302,11 @@ class Effects:
                 if on_local_devices(callee):
                     return
                 strength: Strength = "strong" if known.spans else "weak"
-                passed = [argument.value for argument in operation.arguments]
-                if strength == "weak" and sharded(self.ev, callee):
-                    strength = "strong"  # even if it is given arrays that are on this process alone
                 if strength == "weak" and self._communicates(frame, operation, callee):
                     strength = "strong"
-                if strength == "weak" and self.local.runs_here(frame, number, operation):
+                if strength == "weak" and self.placement.own(frame, number):
                     return
-                if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
+                if strength == "weak" and (sharded(self.ev, callee) or self.placement.spans(frame, number)):
                     strength = "strong"
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
                     return
