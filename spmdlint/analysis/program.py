@@ -316,7 +316,7 @@ class Program:
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
         given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
-        yield from own_replicas(*given, self._quantities, preview=self.preview)
+        yield from own_replicas(*given, self.placement, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:
         """Arguments that their spec says are the same on all devices, but that differ between processes."""
@@ -347,7 +347,9 @@ class Program:
     def placements(self) -> Iterator[Placed]:
         """Values that are put on devices of other processes as well."""
         content = self._facets.content
-        yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
+        yield from Placements(
+            self.evaluator, self.reach, self._quantities, content, self._multi, self.placement
+        ).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""
@@ -359,7 +361,7 @@ class Program:
 
     @cached_property
     def _reads(self) -> Reads:
-        return Reads(self.evaluator, self.reach, self._multi, reading())
+        return Reads(self.evaluator, self.reach, self._multi, reading(), self.placement)
 
     def one_rows(self) -> Iterator[OneRow]:
         """Reads on the host of one device's row of an output that was never reduced."""
@@ -375,7 +377,7 @@ class Program:
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
-        what = LocalRows(self._outputs, self._reads, Control(self.evaluator))
+        what = LocalRows(self._outputs, self.placement, Control(self.evaluator))
         return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property

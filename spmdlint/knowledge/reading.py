@@ -32,6 +32,7 @@ class Reading(Struct, frozen=True):
     together: frozenset[str]
     passing: frozenset[str]
     paired: Mapping[str, int]
+    classes: Mapping[str, bool]
     laying_out: frozenset[str]
     context: str
     transfer: str

@@ -78,6 +78,8 @@ class ParallelCall(Struct, frozen=True):
     carried: bool = False
     label: str | None = None
     """The name by which the processes match the call, if it is known."""
+    only_for: tuple[tuple[str, bool], ...] = ()
+    """Parameters of the queried code for which the call is not made if they are here, or, if true, on the host."""
 
     def matches(self, other: ParallelCall) -> bool:
         """Whether the two may be one call to the other processes: calls under different names never match."""
@@ -101,6 +103,18 @@ class Placing(Protocol):
     def computes_everywhere(self, frame: Frame, number: int, call: s.Call) -> str | None:
         """The function that a call runs, if it needs the processes of all devices outside compiled code."""
 
+    def indexes_everywhere(self, frame: Frame, taken: s.Subscript) -> bool:
+        """Whether a part is taken of an array that no process has as a whole."""
+
+    def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
+        """The parameters that must not be on this process (or, if true, on its host) for an operation to run."""
+
+    def is_here(self, frame: Frame, number: int, *, host: bool) -> bool:
+        """Whether a value is on this process, or on its host."""
+
+    def passed_for(self, entered: Frame, name: str, call: s.Call, caller: Frame) -> tuple[Frame, int] | None:
+        """What a call passes for a parameter of a function."""
+
 
 class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
@@ -115,6 +129,7 @@ class Effects:
         self.placement = placement
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
+        self._parts: dict[Frame, list[tuple[int, Implied]]] = {}
 
     @cached_property
     def _silent(self) -> frozenset[Frame]:
@@ -141,7 +156,16 @@ class Effects:
                 return True
             if unknown_map(self.ev, frame, call, self.callees(frame, call), self.placement.spans) is not None:
                 return True
-        return False
+        return bool(self._indexed(frame))
+
+    def _indexed(self, frame: Frame) -> list[tuple[int, Implied]]:
+        """Where a function takes a part of an array that no process has as a whole."""
+        found = self._parts.get(frame)
+        if found is None:
+            taken = frame.code.of_kind(s.Subscript)
+            found = [(number, each) for number, each in taken if self.placement.indexes_everywhere(frame, each)]
+            self._parts[frame] = found
+        return found
 
     @staticmethod
     def _spread(speaking: set[Frame], pending: list[Frame], callers: Mapping[Frame, list[Frame]]) -> None:
@@ -182,7 +206,7 @@ class Effects:
 
     def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | Implied]]:
         """The calls in some blocks, and what runs a property or a special method there that makes parallel calls."""
-        reads = self._getters.reads(frame)
+        reads = [*self._getters.reads(frame), *self._indexed(frame)]
         if not reads:
             return frame.code.calls_in(blocks)
         block_of = frame.code.function.block_of
@@ -212,6 +236,9 @@ class Effects:
     def of_read(self, frame: Frame, number: int, operation: Implied) -> Iterator[ParallelCall]:
         """The parallel calls of the property or the special method that an operation runs."""
         site = Site(frame.ref, number)
+        if (number, operation) in self._indexed(frame):
+            yield ParallelCall("indexing", "weak", "indexing", (site,))
+            return
         run = self._getters.read_by(frame, operation)
         for target in self.calls.targets(*run, frame.depth + 1) if run is not None else ():
             for inner in self.of_function(target.frame):
@@ -221,6 +248,31 @@ class Effects:
         """The parallel calls that one call makes, directly or through the project's functions."""
         if frame in self._silent:
             return
+        made = list(self._of_call(frame, number, operation))
+        only_for = self.placement.only_for(frame, number) if made else ()
+        if not any(self._is_here(frame, name, host) for name, host in only_for):
+            yield from (replace(each, only_for=(*each.only_for, *only_for)) for each in made) if only_for else made
+
+    def _is_here(self, frame: Frame, name: str, host: bool) -> bool:
+        """Whether a parameter of a function is here, or on the host, whoever calls it."""
+        given = next((n for n, each in frame.code.of_kind(s.Parameter) if each.name == name), None)
+        return given is not None and self.placement.is_here(frame, given, host=host)
+
+    def _still_for(self, entered: Frame, call: s.Call, frame: Frame, made: ParallelCall) -> ParallelCall | None:
+        """A call of a function, as made by a call of that function; None if what that passes rules it out."""
+        left: list[tuple[str, bool]] = []
+        for name, host in made.only_for:
+            given = self.placement.passed_for(entered, name, call, frame)
+            if given is None:
+                continue
+            if self.placement.is_here(*given, host=host):
+                return None
+            root = given[0].code.operations[given[0].code.root_of(given[1])]
+            if given[0] is frame and isinstance(root, s.Parameter):
+                left.append((root.name, host))
+        return replace(made, only_for=tuple(left))
+
+    def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         callees = self.callees(frame, operation)
         step = unknown_map(self.ev, frame, operation, callees, self.placement.spans)
         if step is not None:
@@ -356,7 +408,9 @@ class Effects:
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             if target.way in ("call", "transform", "apply"):
                 for inner in self.of_function(target.frame):
-                    yield replace(inner, path=(site, *inner.path))
+                    still = self._still_for(target.frame, operation, frame, inner) if inner.only_for else inner
+                    if still is not None:
+                        yield replace(still, path=(site, *inner.path))
 
     def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
         """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""

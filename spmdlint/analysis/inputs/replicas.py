@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Frame, FunctionValue, Site, certain
-from spmdlint.analysis.inputs.everywhere import Everywhere
-from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -36,7 +35,7 @@ def own_replicas(
     content: Origins,
     multi: MultiProcess,
     reach: Reach,
-    quantities: Quantities,
+    placement: Placement,
     *,
     preview: bool,
 ) -> Iterator[tuple[Site, Reason]]:
@@ -49,14 +48,13 @@ def own_replicas(
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
     and with ``preview`` in all.
     """
-    everywhere = Everywhere(evaluator, quantities)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             if isinstance(callee, Applied) and multi.written_for(ref.path):
                 reason = _of_host_arrays(evaluator, content, frame, callee, call)
-                reason = reason or _of_key(evaluator, content, everywhere, frame, callee, call)
+                reason = reason or _of_key(evaluator, content, placement, frame, callee, number)
                 if reason is not None:
                     yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
@@ -64,7 +62,7 @@ def own_replicas(
             copies = callee.name in table.rows.replicate and (
                 preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
             )
-            if not copies and not (callee.name == _PUT and _is_whole(evaluator, everywhere, multi, frame, call)):
+            if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
@@ -120,15 +118,14 @@ def _of_host_arrays(
 
 
 def _of_key(
-    evaluator: Evaluator, content: Origins, everywhere: Everywhere, frame: Frame, compiled: Applied, call: s.Call
+    evaluator: Evaluator, content: Origins, placement: Placement, frame: Frame, compiled: Applied, number: int
 ) -> Reason | None:
     """Why a key differs that is passed to a compiled function whose results go to the devices of all processes."""
     known = evaluator.knowledge.get(compiled.name)
-    if known is None or known.kind != "jit":
+    call = frame.code.operations[number]
+    if known is None or known.kind != "jit" or not evaluator.argument(compiled, "out_shardings"):
         return None
-    if everywhere.mesh_of(evaluator.argument(compiled, "out_shardings")) is None:
-        return None
-    for argument in call.arguments:
+    for argument in call.arguments if isinstance(call, s.Call) and placement.spans(frame, number) else ():
         if _is_random(evaluator, frame, argument.value):
             reason = content.of(frame, argument.value)
             if reason is not None and reason.kind in ("identity", *_BY_CHANCE):
@@ -145,15 +142,15 @@ def _is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     return isinstance(value, Applied) and value.name.startswith(_KEYS)
 
 
-def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
+def _is_whole(evaluator: Evaluator, placement: Placement, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
     """Whether one of several processes puts a whole array on a sharding: its copies, or parts for all devices."""
     place = passed(call, "device", ("x", "device"))
     given = evaluator.value(frame, place) if place is not None else NOTHING
     sharding, path = certain(given), frame.ref.path
-    copies = sharding is not None and names_no_axis(evaluator, sharding)
+    copies = sharding is not None and copied(evaluator, sharding)
     if not multi.joins(path) or multi.tests_one_process(path):
         return False
-    return copies or everywhere.mesh_of(given) is not None
+    return copies or (place is not None and placement.spans(frame, place))
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:

@@ -32,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     element_at,
 )
+from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.items import of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -47,6 +48,8 @@ Answer: TypeAlias = Reason | Literal["continue"] | None
 _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"
+_MESH = "mesh"
+_ITERATING = ("__next__", "__iter__")
 
 
 class Question(Struct, frozen=True):
@@ -61,9 +64,10 @@ class Question(Struct, frozen=True):
 SPANS = Question(frozenset(("split", "whole", "over")), decides=True)
 SPLIT = Question(frozenset(("split",)), decides=True)
 OWN = Question(frozenset(("host", "own")))
+HOST = Question(frozenset(("host",)))
 ALL_DEVICES = Question(frozenset(("devices",)), lists=True)
 OWN_DEVICES = Question(frozenset(("own devices",)), lists=True)
-QUESTIONS = (SPANS, SPLIT, OWN, ALL_DEVICES, OWN_DEVICES)
+QUESTIONS = (SPANS, SPLIT, OWN, HOST, ALL_DEVICES, OWN_DEVICES)
 
 
 class Lives(Property):
@@ -72,12 +76,15 @@ class Lives(Property):
     ``walks`` are the walks of all questions, by question and ``other``.
     """
 
-    def __init__(self, asked: Question, *, other: bool, calls: Calls, walk: Walk, table: Reading) -> None:
+    def __init__(
+        self, asked: Question, *, other: bool, calls: Calls, walk: Walk, table: Reading, narrowed: Narrowed
+    ) -> None:
         self.asked = asked
         self.other = other
         self.calls = calls
         self.walk = walk
         self.table = table
+        self.narrowed = narrowed
         self.walks: Mapping[tuple[Question, bool], Origins] = {}
 
     # -- operations
@@ -95,7 +102,9 @@ class Lives(Property):
             case s.Subscript() | s.Item():
                 return self._selected(origins, frame, number, operation)
             case s.Next():
-                return self._element(origins, frame, number, operation.iterable)
+                return self._element(origins, frame, operation.iterable)
+            case s.Load():
+                return self._narrowed_to(frame, number)
             case s.Display(elements=parts) | s.DictDisplay(values=parts):
                 return self._alternatives(origins, frame, number, parts)
             case s.Collected():
@@ -124,6 +133,10 @@ class Lives(Property):
             owners = origins.ev.value(frame, operation.base)
             if not any(isinstance(owner, (Instance, ModuleValue, External)) for owner in owners):
                 return origins.of(frame, operation.base)
+        if isinstance(operation, s.Parameter) and operation.name == _MESH and self.asked is ALL_DEVICES:
+            gathers = any(ref.path == frame.ref.path for ref in origins.reach.calling(self.table.gatherers))
+            if gathers and not origins.reach.callers.get(frame.ref):
+                return self._is("devices", frame, number, "this file gathers from all processes: it is their mesh")
         if not self.other or self.walks[self.asked, False].of(frame, number) is not None:
             return None
         return self._unknown(frame, number)
@@ -193,8 +206,25 @@ class Lives(Property):
         place = index - start if start is not None else -1
         return given[place] if 0 <= place < len(given) else None
 
-    def _element(self, origins: Origins, frame: Frame, number: int, iterable: int) -> Answer:
-        return origins.of_special(frame, number, iterable, "__next__", "__iter__") or origins.of(frame, iterable)
+    def _narrowed_to(self, frame: Frame, number: int) -> Answer:
+        """What the conditions around a use say of a value; CONTINUE if nothing."""
+        said = next((each for each in self.narrowed.of_value(frame, number) if not each.host or each.here), None)
+        if said is None:
+            return CONTINUE
+        place: Place = "host" if said.host else "own" if said.here else "over"
+        return self._is(place, frame, said.test, "this is tested here")
+
+    def _element(self, origins: Origins, frame: Frame, iterable: int) -> Answer:
+        """The place of what an iteration gives: what a container has, or an object of the project returns or yields."""
+        ev = origins.ev
+        for value in (each for each in ordered(ev.value(frame, iterable)) if isinstance(each, Instance)):
+            for name in _ITERATING:
+                method = certain(ev.objects.attribute(value, name))
+                if isinstance(method, FunctionValue):
+                    inner = ev.free_frame(method.ref)
+                    yields = ev.project.function(method.ref).generator
+                    return self._yielded(origins, inner) if yields else origins.of_returns(inner)
+        return origins.of(frame, iterable)
 
     def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Answer:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
@@ -277,11 +307,13 @@ class Lives(Property):
         """Why a spec may split an array, or, for ``other``, may not."""
         named = {_names(spec) for spec in specs or (UNKNOWN,)}
         counts = named & ({False, None} if self.other else {True})
-        return Reason(Site(frame.ref, number), "its spec says so", "split") if counts else None
+        made = certain(specs) if specs is not None else None
+        site = made.site if isinstance(made, Applied) else Site(frame.ref, number)
+        return Reason(site, "this spec is for it", "spec") if counts else None
 
     def _over(self, frame: Frame, mesh: int, said: Reason | None, site: Site) -> Reason | None:
         """The place of arrays over a mesh. ``said``: why their spec may split them, or, for ``other``, may not."""
-        if self.asked is OWN:
+        if self.asked in (OWN, HOST):
             return self._ask(OWN_DEVICES, frame, mesh)
         found = self._ask(ALL_DEVICES, frame, mesh)
         if self.asked is SPLIT:
@@ -298,7 +330,11 @@ class Lives(Property):
             if self.other:
                 return self._ask(OWN, frame, sharding, other=False)
             return self._is("over", frame, number, "it is made for the devices of all processes")
-        return origins.of(frame, sharding)
+        return self._from(origins.of(frame, sharding), frame, number, "it is made with this sharding")
+
+    def _from(self, found: Reason | None, frame: Frame, number: int, text: str) -> Reason | None:
+        """The reason of an array, by that of its sharding."""
+        return Reason(Site(frame.ref, number), text, "array", found) if found is not None else None
 
     # -- calls
 
@@ -375,8 +411,8 @@ class Lives(Property):
         if self.asked is SPANS:
             found = self._ask(OWN_DEVICES, frame, mesh, other=False) if self.other else None
             return found if self.other else self._is("over", frame, number, "it is made over a mesh")
-        said = self._ask(SPLIT, frame, spec)
-        return self._over(frame, mesh, said, Site(frame.ref, number))
+        found = self._over(frame, mesh, self._ask(SPLIT, frame, spec), Site(frame.ref, number))
+        return self._from(found, frame, number, "it is made over this mesh")
 
     def _listed(
         self, origins: Origins, frame: Frame, number: int, call: s.Call, name: str, known: Known | None
@@ -451,10 +487,15 @@ class Lives(Property):
         shardings = self._out_shardings(origins, frame, call)
         if shardings is not None:
             found = self._of_values(origins, shardings)
-            return found if found != CONTINUE else origins.of(frame, call.function)
+            found = found if found != CONTINUE else origins.of(frame, call.function)
+            return self._from(found, frame, number, f"what {callee.name} compiled gives it")
+        taken = origins.ev.argument(callee, "in_shardings") if known.kind == "jit" else None
+        if taken and taken != {Constant(None)}:
+            return self._of_values(origins, taken) if self.asked is not SPLIT else CONTINUE
         if known.kind == "map":
             if known.mesh is not None:
-                return origins.of(frame, call.function)
+                found = origins.of(frame, call.function)
+                return self._from(found, frame, number, f"what {callee.name} maps gives it")
             return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
         if known.kind not in ("jit", "transform"):
             return CONTINUE
@@ -480,6 +521,16 @@ class Lives(Property):
         code = origins.ev.code(run.ref)
         scopes = (code.scope_of(load.name) for _, load in code.of_kind(s.Load))
         return all(scope is None or scope is code.function for scope in scopes)
+
+
+def copied(ev: Evaluator, given: Value) -> bool:
+    """Whether a sharding or spec names no axis: it places a copy on every device."""
+    known = ev.knowledge.get(given.name) if isinstance(given, Applied) else None
+    if known is None or not isinstance(given, Applied):
+        return False
+    if known.kind == "sharding":
+        return any(copied(ev, spec) for spec in ev.argument(given, known.specs[0]) or ())
+    return known.kind == "spec" and _names(given) is False
 
 
 def _names(spec: Value) -> bool | None:

@@ -9,8 +9,10 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame
-from spmdlint.analysis.placement.kinds import ALL_DEVICES, OWN, QUESTIONS, SPANS, SPLIT, Lives, Question
+from spmdlint.analysis.evaluation.values import External, Frame, Site, constant
+from spmdlint.analysis.placement.kinds import ALL_DEVICES, HOST, OWN, QUESTIONS, SPANS, SPLIT, Lives, Question
+from spmdlint.analysis.placement.narrowed import Narrowed
+from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.walk import Walk
 from spmdlint.knowledge.reading import reading
@@ -25,8 +27,9 @@ class Placement:
         self.ev = evaluator
         self.table = reading()
         walk = Walk()
+        self.narrowed = Narrowed(evaluator)
         kinds = {
-            (asked, other): Lives(asked, other=other, calls=calls, walk=walk, table=self.table)
+            (asked, other): Lives(asked, other=other, calls=calls, walk=walk, table=self.table, narrowed=self.narrowed)
             for asked in QUESTIONS
             for other in (False, True)
         }
@@ -59,6 +62,34 @@ class Placement:
     def all_devices(self, frame: Frame, number: int) -> bool:
         """Whether a value lists all devices, or is a mesh of them."""
         return self.surely(ALL_DEVICES, frame, number) is not None
+
+    def made(self, found: Reason) -> Site:
+        """Where the array of a reason is made, or otherwise what places it."""
+        chain = found.chain()
+        return next((step.site for step in chain if step.kind == "array"), chain[0].site)
+
+    def indexes_everywhere(self, frame: Frame, taken: s.Subscript) -> bool:
+        """Whether a part is taken of a split array: that brings together what processes hold."""
+        key = constant(self.ev.value(frame, taken.index))
+        return (key is None or not isinstance(key.value, str)) and self.split(frame, taken.base)
+
+    def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
+        """The parameters that must not be here, or not on the host, for an operation to run."""
+        operations = frame.code.operations
+        found = []
+        for said in self.narrowed.around(frame, number):
+            root = operations[frame.code.root_of(said.value)]
+            if isinstance(root, s.Parameter) and root.name == said.name and not said.here:
+                found.append((said.name, said.host))
+        return tuple(found)
+
+    def is_here(self, frame: Frame, number: int, *, host: bool) -> bool:
+        """Whether a value is on this process, or on its host."""
+        return self.surely(HOST if host else OWN, frame, number) is not None
+
+    def passed_for(self, entered: Frame, name: str, call: s.Call, caller: Frame) -> tuple[Frame, int] | None:
+        """What a call passes for a parameter of a function."""
+        return argument_for(self.ev, entered, name, call, caller)
 
     def computes_everywhere(self, frame: Frame, number: int, call: s.Call) -> str | None:
         """The function that a call runs, if it is one outside compiled code that needs the processes of all devices.
