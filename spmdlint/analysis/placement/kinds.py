@@ -142,6 +142,8 @@ class Lives(Property):
         return self._unknown(frame, number)
 
     def _attribute(self, origins: Origins, frame: Frame, number: int, operation: s.Attribute) -> Answer:
+        if any(isinstance(each, (Instance, ModuleValue)) for each in origins.ev.value(frame, operation.base)):
+            return CONTINUE
         if operation.name.startswith("addressable_"):
             return self._is("own", frame, number, f".{operation.name} has what is on this process")
         if operation.name in self.table.views or (operation.name == "sharding" and not self.asked.lists):
@@ -296,12 +298,17 @@ class Lives(Property):
         made = ev.free_frame(value.site.ref)
         known = ev.knowledge.get(value.name)
         if known is not None and known.kind == "sharding" and known.mesh is not None:
-            mesh, spec = certain(ev.argument(value, known.mesh) or frozenset()), ev.argument(value, known.specs[0])
-            if isinstance(mesh, Applied):
-                at = ev.free_frame(mesh.site.ref), mesh.site.number
-                said = self._names_axes(ev.free_frame(value.site.ref), value.site.number, spec)
-                return self._over(*at, said, Site(made.ref, value.site.number))
+            found = self._by_values(origins.ev, value, known.mesh, known.specs[0])
+            return found if found != CONTINUE else origins.of(made, value.site.number)
         return origins.of(made, value.site.number)
+
+    def _by_values(self, ev: Evaluator, value: Applied, mesh: str, specs: str) -> Answer:
+        """The place that the values of a mesh and of specs say; CONTINUE if the mesh is not known."""
+        over = certain(ev.argument(value, mesh) or frozenset())
+        if not isinstance(over, Applied):
+            return CONTINUE
+        said = self._names_axes(ev.free_frame(value.site.ref), value.site.number, ev.argument(value, specs))
+        return self._over(ev.free_frame(over.site.ref), over.site.number, said, value.site)
 
     def _names_axes(self, frame: Frame, number: int, specs: Values | None) -> Reason | None:
         """Why a spec may split an array, or, for ``other``, may not."""
@@ -494,7 +501,8 @@ class Lives(Property):
             return self._of_values(origins, taken) if self.asked is not SPLIT else CONTINUE
         if known.kind == "map":
             if known.mesh is not None:
-                found = origins.of(frame, call.function)
+                found = self._by_values(origins.ev, callee, known.mesh, "out_specs")
+                found = found if found != CONTINUE else origins.of(frame, call.function)
                 return self._from(found, frame, number, f"what {callee.name} maps gives it")
             return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
         if known.kind not in ("jit", "transform"):
