@@ -9,7 +9,17 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    External,
+    Frame,
+    Free,
+    Member,
+    Site,
+    Unknown,
+    constant,
+)
 from spmdlint.analysis.placement.kinds import ALL_DEVICES, HOST, OWN, QUESTIONS, SPANS, SPLIT, Lives, Question
 from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.arguments import argument_for
@@ -18,6 +28,9 @@ from spmdlint.analysis.variance.walk import Walk
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
+
+_ARRAYS = (Unknown, Free, Applied, Called, Member)
+"""What a value may be that is an array."""
 
 
 class Placement:
@@ -37,6 +50,8 @@ class Placement:
         for kind in kinds.values():
             kind.walks = self._walks
         self._split = kinds[SPLIT, False]
+        combining = self.table.reductions | self.table.together | {self.table.transfer}
+        self._last = frozenset(name.rpartition(".")[2] for name in combining)
 
     def likely(self, asked: Question, frame: Frame, number: int) -> Reason | None:
         """Why a value may live in one of some places."""
@@ -70,6 +85,8 @@ class Placement:
 
     def indexes_everywhere(self, frame: Frame, taken: s.Subscript) -> bool:
         """Whether a part is taken of a split array: that brings together what processes hold."""
+        if not any(isinstance(value, _ARRAYS) for value in self.ev.value(frame, taken.base)):
+            return False
         key = constant(self.ev.value(frame, taken.index))
         return (key is None or not isinstance(key.value, str)) and self.split(frame, taken.base)
 
@@ -98,6 +115,8 @@ class Placement:
         harmless on one process, and do not count. A method of an array goes by the name of the function that it is.
         """
         method = frame.code.operations[call.function]
+        if isinstance(method, s.Attribute) and method.name not in self._last:
+            return None
         names = [v.name for v in ordered(self.ev.value(frame, call.function)) if isinstance(v, External)]
         module = typing_table().methods.module
         if not names and isinstance(method, s.Attribute):
