@@ -483,7 +483,7 @@ class Program:
     def explainer(self, told: frozenset[Site] = frozenset()) -> Explainer:
         """What answers questions about single operations; ``told`` are the conditions with a divergence."""
         check, orders = self._divergence_check, (self.set_order, self.listing_order)
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, told)
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, self.placement, told)
 
     def function_name(self, site: Site) -> str:
         """The name of the function that contains an operation; empty for the top level of a module."""

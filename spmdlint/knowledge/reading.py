@@ -32,6 +32,8 @@ class Reading(Struct, frozen=True):
     together: frozenset[str]
     passing: frozenset[str]
     paired: Mapping[str, int]
+    shapers: Mapping[str, int]
+    reads_at: Mapping[str, int]
     classes: Mapping[str, bool]
     laying_out: frozenset[str]
     context: str

@@ -97,6 +97,9 @@ class Placing(Protocol):
     def spans(self, frame: Frame, number: int) -> bool:
         """Whether a value is an array over the devices of all processes."""
 
+    def is_for_all(self, frame: Frame, number: int) -> bool:
+        """Whether a value is such an array, or one with a row for each device of this process."""
+
     def own(self, frame: Frame, number: int) -> bool:
         """Whether a value is on the host, or on devices of this process."""
 
@@ -154,7 +157,7 @@ class Effects:
         for number, call in frame.code.of_kind(s.Call):
             if self.placement.computes_everywhere(frame, number, call) is not None:
                 return True
-            if unknown_map(self.ev, frame, call, self.callees(frame, call), self.placement.spans) is not None:
+            if unknown_map(frame, call, self.callees(frame, call), self.placement.is_for_all) is not None:
                 return True
         return bool(self._indexed(frame))
 
@@ -217,8 +220,8 @@ class Effects:
         return sorted(found, key=lambda each: (order[block_of[each[0]]], each[0]))
 
     def reads_properties(self, frame: Frame) -> bool:
-        """Whether a function runs a property or a special method that makes parallel calls."""
-        return not self.is_silent(frame) and bool(self._getters.reads(frame))
+        """Whether a function makes parallel calls by what is not written as a call: properties, parts of arrays."""
+        return not self.is_silent(frame) and bool(self._getters.reads(frame) or self._indexed(frame))
 
     def readers(self, ref: FunctionRef) -> frozenset[FunctionRef]:
         """The functions that run a property or a special method which makes parallel calls."""
@@ -275,7 +278,7 @@ class Effects:
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         callees = self.callees(frame, operation)
-        step = unknown_map(self.ev, frame, operation, callees, self.placement.spans)
+        step = unknown_map(frame, operation, callees, self.placement.is_for_all)
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)

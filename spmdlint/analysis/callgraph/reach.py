@@ -13,7 +13,6 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
-from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
@@ -226,7 +225,7 @@ class Visitor:
 
     def _any_spans(self, frame: Frame, call: s.Call, callees: Values) -> bool:
         """Whether the callee may itself be a parallel call of a library."""
-        if any(map(self._spans, callees)) or unknown_map(self.ev, frame, call, callees) is not None:
+        if any(map(self._spans, callees)):
             return True
         if any(map(self._spans, self.calls.run_by(callees, frame, call))):
             return True

@@ -43,7 +43,7 @@ from spmdlint.knowledge.reading import Reading, named
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 
-Place: TypeAlias = Literal["host", "own", "split", "whole", "over", "devices", "own devices"]
+Place: TypeAlias = Literal["host", "own", "rows", "split", "whole", "over", "devices", "own devices"]
 Answer: TypeAlias = Reason | Literal["continue"] | None
 _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
@@ -63,11 +63,12 @@ class Question(Struct, frozen=True):
 
 SPANS = Question(frozenset(("split", "whole", "over")), decides=True)
 SPLIT = Question(frozenset(("split",)), decides=True)
-OWN = Question(frozenset(("host", "own")))
+OWN = Question(frozenset(("host", "own", "rows")))
+ROWS = Question(frozenset(("rows",)))
 HOST = Question(frozenset(("host",)))
 ALL_DEVICES = Question(frozenset(("devices",)), lists=True)
 OWN_DEVICES = Question(frozenset(("own devices",)), lists=True)
-QUESTIONS = (SPANS, SPLIT, OWN, HOST, ALL_DEVICES, OWN_DEVICES)
+QUESTIONS = (SPANS, SPLIT, OWN, HOST, ROWS, ALL_DEVICES, OWN_DEVICES)
 
 
 class Lives(Property):
@@ -320,7 +321,7 @@ class Lives(Property):
 
     def _over(self, frame: Frame, mesh: int, said: Reason | None, site: Site) -> Reason | None:
         """The place of arrays over a mesh. ``said``: why their spec may split them, or, for ``other``, may not."""
-        if self.asked in (OWN, HOST):
+        if not self.asked.decides:
             return self._ask(OWN_DEVICES, frame, mesh)
         found = self._ask(ALL_DEVICES, frame, mesh)
         if self.asked is SPLIT:
@@ -382,6 +383,8 @@ class Lives(Property):
         if method.name.startswith("addressable_"):
             return origins.of(frame, call.function)
         name = typing_table().methods.module + method.name
+        if self.asked is ROWS and self._has_rows(origins.ev, frame, call, self.table.shapers.get(name, 0) - 1):
+            return self._is("rows", frame, number, "it has a row for each device of this process")
         return self._computed(origins, frame, number, (method.base,), keeps=self.keeps(origins.ev, frame, call, name))
 
     def _of_library(self, origins: Origins, frame: Frame, number: int, call: s.Call, name: str) -> Answer:
@@ -402,8 +405,12 @@ class Lives(Property):
             found = self._made(origins, frame, number, call, known)
             if found != CONTINUE:
                 return found
+        if self.asked is ROWS and self._has_rows(origins.ev, frame, call, table.shapers.get(name)):
+            return self._is("rows", frame, number, "it has a row for each device of this process")
         if known is not None and (known.per_device or known.own_by is not None):
-            return self._is("own", frame, number, f"{name} gives arrays on this process's devices")
+            return self._is(
+                "rows" if known.per_device else "own", frame, number, f"{name} gives arrays on this process's devices"
+            )
         if named(name, table.here):
             return self._own_unless(frame, number, given)
         if named(name, table.host):
@@ -413,6 +420,19 @@ class Lives(Property):
         typed = typing_table().of(name)
         arrays = given[:1] if typed == "linear" else given
         return self._computed(origins, frame, number, arrays, keeps=self.keeps(origins.ev, frame, call, name))
+
+    def _has_rows(self, ev: Evaluator, frame: Frame, call: s.Call, place: int | None) -> bool:
+        """Whether an argument is the number of local devices, or a shape that begins with it."""
+        if place is None or not 0 <= place < len(call.arguments) or call.arguments[place].star:
+            return False
+        number = call.arguments[place].value
+        shape = frame.code.operations[number]
+        if isinstance(shape, s.Binary) and shape.operator == "+":
+            number = shape.left
+        given = certain(ev.value(frame, number))
+        if isinstance(given, Collection) and given.elements and given.kind != "set":
+            given = certain(given.elements[0])
+        return isinstance(given, Applied) and given.name in typing_table().rows.local_count
 
     def _from_mesh(self, frame: Frame, number: int, mesh: int, spec: int) -> Reason | None:
         if self.asked is SPANS:
@@ -440,8 +460,9 @@ class Lives(Property):
 
     def _made(self, origins: Origins, frame: Frame, number: int, call: s.Call, known: Known) -> Answer:
         """The place of a sharding, of a spec, of the results of a function that is compiled, or of what is mapped."""
-        if known.kind == "sharding" and known.mesh is not None:
-            mesh, spec = (passed(call, each, known.positional) for each in (known.mesh, known.specs[0]))
+        if known.kind in ("sharding", "map") and known.mesh is not None:
+            said_by = known.specs[0] if known.kind == "sharding" else "out_specs"
+            mesh, spec = (passed(call, each, known.positional) for each in (known.mesh, said_by))
             if mesh is None or spec is None:
                 return CONTINUE
             said = self._ask(SPLIT, frame, spec) if self.asked is SPLIT else None
@@ -452,12 +473,6 @@ class Lives(Property):
         if known.kind in ("jit", "currying"):
             sharding = passed(call, "out_shardings", known.positional)
             return origins.of(frame, sharding) if sharding is not None else CONTINUE
-        if known.kind == "map" and known.mesh is not None:
-            mesh, spec = (passed(call, each, known.positional) for each in (known.mesh, "out_specs"))
-            if mesh is None or spec is None:
-                return CONTINUE
-            said = self._ask(SPLIT, frame, spec) if self.asked is SPLIT else None
-            return self._over(frame, mesh, said, Site(frame.ref, number))
         if known.kind == "apply" and known.leaves is not None and len(call.arguments) > 1:
             return self._mapped(origins, frame, number, call)
         return CONTINUE

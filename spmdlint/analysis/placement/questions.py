@@ -20,7 +20,18 @@ from spmdlint.analysis.evaluation.values import (
     Unknown,
     constant,
 )
-from spmdlint.analysis.placement.kinds import ALL_DEVICES, HOST, OWN, QUESTIONS, SPANS, SPLIT, Lives, Question
+from spmdlint.analysis.placement.kinds import (
+    ALL_DEVICES,
+    HOST,
+    OWN,
+    OWN_DEVICES,
+    QUESTIONS,
+    ROWS,
+    SPANS,
+    SPLIT,
+    Lives,
+    Question,
+)
 from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -31,6 +42,17 @@ from spmdlint.program import summary as s
 
 _ARRAYS = (Unknown, Free, Applied, Called, Member)
 """What a value may be that is an array."""
+
+_WORDS = (
+    (SPLIT, "over the devices of all processes, split between them"),
+    (SPANS, "over the devices of all processes"),
+    (ROWS, "on this process's devices, a row on each"),
+    (HOST, ""),
+    (OWN, "on this process's devices"),
+    (ALL_DEVICES, "over the devices of all processes, as a list or mesh"),
+    (OWN_DEVICES, "on this process's devices, as a list or mesh"),
+)
+"""The questions, the most telling first, and the answers in words; what is on the host goes without saying."""
 
 
 class Placement:
@@ -62,9 +84,22 @@ class Placement:
         found, other = self.likely(asked, frame, number), self._walks[asked, True]
         return found if found is not None and other.of(frame, number) is None and not other.cut else None
 
+    def where(self, frame: Frame, number: int) -> tuple[str, bool, Reason] | None:
+        """Where a value lives, in words; whether that is sure, or only probable; and why."""
+        for asks in (self.surely, self.likely):
+            for asked, words in _WORDS:
+                found = asks(asked, frame, number)
+                if found is not None:
+                    return (words, asks == self.surely, found) if words else None
+        return None
+
     def spans(self, frame: Frame, number: int) -> bool:
         """Whether a value is an array over the devices of all processes, or a tree of them."""
         return self.surely(SPANS, frame, number) is not None
+
+    def is_for_all(self, frame: Frame, number: int) -> bool:
+        """Whether a value is such an array, or one with a row for each device of this process."""
+        return self.spans(frame, number) or self.surely(ROWS, frame, number) is not None
 
     def split(self, frame: Frame, number: int) -> bool:
         """Whether each process has only a part of an array."""
@@ -73,10 +108,6 @@ class Placement:
     def own(self, frame: Frame, number: int) -> bool:
         """Whether a value is on the host, or on devices of this process."""
         return self.surely(OWN, frame, number) is not None
-
-    def all_devices(self, frame: Frame, number: int) -> bool:
-        """Whether a value lists all devices, or is a mesh of them."""
-        return self.surely(ALL_DEVICES, frame, number) is not None
 
     def made(self, found: Reason) -> Site:
         """Where the array of a reason is made, or otherwise what places it."""

@@ -19,7 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
-from spmdlint.analysis.placement.kinds import SPLIT
+from spmdlint.analysis.placement.kinds import SPANS, SPLIT
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.onearm import plain_for_one_process
 from spmdlint.analysis.setup.reshaped import reshaped_as_before
@@ -35,14 +35,16 @@ _TAKES: tuple[type[s.Operation], ...] = (s.Next, s.Call)
 class WholeRead(Struct, frozen=True):
     """A read of an array that spans processes: the site, the reader, and where the array is made.
 
-    Without ``axes``, ``made`` is a condition that says that the array spans processes, or, if it is ``reshaped``, the
-    operation that gives the array its old shape, or, if it is ``plain``, its use as it is where there is one process.
+    It ``spans`` processes without ``axes`` if how it is split is not known. Otherwise, without them, ``made`` is a
+    condition that says that the array spans processes, or, if it is ``reshaped``, the operation that gives the array
+    its old shape, or, if it is ``plain``, its use as it is where there is one process.
     """
 
     site: Site
     reader: str
     made: Site
     axes: tuple[str, ...]
+    spans: bool = False
     reshaped: bool = False
     plain: bool = False
 
@@ -94,9 +96,11 @@ class Reads:
         for each in (frame, *(other for other in self.reach.frames if other.ref == frame.ref)):
             found = self.placement.surely(SPLIT, each, call.arguments[0].value)
             axes = self._axes(found) if found is not None else ()
-            if found is not None and axes:
+            found = found if axes else self.placement.surely(SPANS, each, call.arguments[0].value)
+            if found is not None:
                 reader = knowledge.name.rpartition(".")[2]
-                yield WholeRead(Site(frame.ref, number), reader, self.placement.made(found), axes)
+                made = self.placement.made(found)
+                yield WholeRead(Site(frame.ref, number), reader, made, axes, spans=True)
                 return
         reader = knowledge.name.rpartition(".")[2]
         for tested in self.placement.narrowed.of_value(frame, call.arguments[0].value):
@@ -132,8 +136,9 @@ class Reads:
         if not isinstance(operation, s.Call):
             return None
         callee = certain(self.ev.value(frame, operation.function))
-        if isinstance(callee, External) and self.known.reads(callee.name) and operation.arguments:
-            return callee.name, operation.arguments[0].value
+        place = self.known.reads_at.get(callee.name, 0) if isinstance(callee, External) else 0
+        if isinstance(callee, External) and self.known.reads(callee.name) and place < len(operation.arguments):
+            return callee.name, operation.arguments[place].value
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in self.known.methods:
             return f".{method.name}()", method.base
