@@ -30,7 +30,7 @@ ANALYSIS = (
         "firstprocess",
         "uniformity",
     ),
-    *("divergence", "inputs", "setup", "meshtypes", "order", "axes", "variance", "worlds", "callgraph"),
+    *("divergence", "inputs", "setup", "meshtypes", "order", "axes", "placement", "variance", "worlds", "callgraph"),
     "evaluation",
 )
 # The folders of the runtime checks, and the modules beside them.

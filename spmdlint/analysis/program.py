@@ -59,6 +59,7 @@ from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.order.unordered import SetLoop, SetLoops
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.slips import Slips
@@ -262,7 +263,7 @@ class Program:
 
     @cached_property
     def _contracts(self) -> Contracts:
-        demands = Demands(self.evaluator, self.reach, self.effects)
+        demands = Demands(self.evaluator, self.reach, self.effects, self.placement)
         orders = (self.set_order, self.listing_order)
         return Contracts(demands, self._facets, orders, self.shared_seeds, self._multi, preview=self.preview)
 
@@ -338,7 +339,7 @@ class Program:
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
         given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
-        yield from own_replicas(*given, self._quantities, preview=self.preview)
+        yield from own_replicas(*given, self.placement, preview=self.preview)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
@@ -364,7 +365,9 @@ class Program:
     def placements(self) -> Iterator[Placed]:
         """Values that are put on devices of other processes as well."""
         content = self._facets.content
-        yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
+        yield from Placements(
+            self.evaluator, self.reach, self._quantities, content, self._multi, self.placement
+        ).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""
@@ -376,7 +379,7 @@ class Program:
 
     @cached_property
     def _reads(self) -> Reads:
-        return Reads(self.evaluator, self.reach, self._multi, reading())
+        return Reads(self.evaluator, self.reach, self._multi, reading(), self.placement)
 
     def one_rows(self) -> Iterator[OneRow]:
         """Reads on the host of one device's row of an output that was never reduced."""
@@ -392,7 +395,7 @@ class Program:
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
-        what = LocalRows(self._outputs, self._reads, Control(self.evaluator))
+        what = LocalRows(self._outputs, self.placement, Control(self.evaluator))
         return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property
@@ -445,12 +448,17 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project))
+        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project), self.placement)
 
     @cached_property
     def variance(self) -> Origins:
         """The values whose content differs between processes."""
         return self._facets.content
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where values live."""
+        return Placement(self.evaluator, self.calls, self.reach)
 
     @cached_property
     def _multi(self) -> MultiProcess:
@@ -493,7 +501,7 @@ class Program:
     def explainer(self, told: frozenset[Site] = frozenset()) -> Explainer:
         """What answers questions about single operations; ``told`` are the conditions with a divergence."""
         check, orders = self._divergence_check, (self.set_order, self.listing_order)
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, told)
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, self.placement, told)
 
     def function_name(self, site: Site) -> str:
         """The name of the function that contains an operation; empty for the top level of a module."""

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.participants import names_participants
-from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -29,6 +28,7 @@ from spmdlint.analysis.inputs.demands import Demand, Demands
 from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.order.columns import Columns
 from spmdlint.analysis.order.stacked import is_picked, is_stacked
+from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -123,7 +123,7 @@ class Contracts:
 
     def _copied(self, demand: Demand) -> Reason | None:
         """Why a value differs of which each device gets a copy, or what a function returns for it."""
-        if demand.layout is None or not names_no_axis(self.ev, demand.layout):
+        if demand.layout is None or not copied(self.ev, demand.layout):
             return None
         made = certain(self.ev.value(demand.frame, demand.value))
         if not isinstance(made, FunctionValue):
@@ -138,11 +138,11 @@ class Contracts:
         frame, value = demand.frame, demand.value
         if demand.form == "rows":
             layout = demand.layout
-            everywhere = demand.known.local is None and over_all(self.ev, layout)
-            copied = layout is not None and names_no_axis(self.ev, layout)
-            if demand.known.local is not None or everywhere or copied:
+            everywhere = demand.known.local is None and demand.spans
+            same = layout is not None and copied(self.ev, layout)
+            if demand.known.local is not None or everywhere or same:
                 yield from (each.of(frame, value) for each in self.columns)
-            if everywhere or copied:
+            if everywhere or same:
                 yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
             return
         order = self.orders[0]

@@ -13,7 +13,6 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import by_position, passed
@@ -29,6 +28,8 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -50,6 +51,8 @@ class Demand(Struct, frozen=True):
     parameter: str = ""
     layout: Value | None = None
     form: Form = "any"
+    spans: bool = False
+    """Whether the layout is certainly over the devices of all processes."""
 
     @property
     def call_name(self) -> str:
@@ -62,10 +65,11 @@ class Demand(Struct, frozen=True):
 class Demands:
     """Lists them. One per run."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, placement: Placement) -> None:
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
+        self.placement = placement
 
     def all(self) -> Iterator[Demand]:
         """Every demand of every call of the program, function by function, and of maps where they are called."""
@@ -96,7 +100,8 @@ class Demands:
             layout = certain(self.ev.value(frame, laid)) if laid is not None else None
             for facet in facets if value is not None else ():
                 form: Form = "rows" if known.laid_out is not None else "any"
-                yield Demand(facet, frame, number, value or 0, known, parameter, layout, form)
+                spans = laid is not None and facet == "order" and self.placement.spans(frame, laid)
+                yield Demand(facet, frame, number, value or 0, known, parameter, layout, form, spans)
         given = [argument.value for argument in call.arguments]
         if known.composes and frame.ref in self.reach.host:
             yield from (Demand("order", frame, number, each, known) for each in given)
@@ -111,7 +116,7 @@ class Demands:
         known = self.ev.knowledge.get(compiled.name)
         if known is None or known.kind not in ("jit", "map"):
             return
-        outputs = certain(self.ev.argument(compiled, "out_shardings") or frozenset())
+        outputs = bool(self.ev.argument(compiled, "out_shardings"))
         static = {value for _, value in static_arguments(self.ev, compiled, call, ())}
         host = frame.ref in self.reach.host
         made_here = self.effects.of_call(frame, number, call) if host and known.kind == "jit" else ()
@@ -124,7 +129,12 @@ class Demands:
             if known.kind == "map" and known.specs and known.spans:
                 if isinstance(made, Applied) and made.name.startswith(_HOST_ARRAYS):
                     yield Demand("array", frame, number, value, known)
-            elif known.kind == "jit" and over_all(self.ev, outputs) and is_random(self.ev, frame, value):
+            elif (
+                known.kind == "jit"
+                and outputs
+                and is_random(self.ev, frame, value)
+                and self.placement.spans(frame, number)
+            ):
                 yield Demand("key", frame, number, value, known)
             elif strong and value not in static:
                 yield Demand("argument", frame, number, value, known)
@@ -140,7 +150,7 @@ class Demands:
             if site.ref in self.reach.host and isinstance(call, s.Call) and not any(a.star for a in call.arguments):
                 for position, value in enumerate(by_position(call)):
                     layout = self._layout(use, known.laid_out, position)
-                    if layout is not None and names_no_axis(self.ev, layout):
+                    if layout is not None and copied(self.ev, layout):
                         yield Demand("copies", frame, site.number, value, known, "", layout)
 
     def _layout(self, use: MapUse, parameter: str, position: int) -> Value | None:

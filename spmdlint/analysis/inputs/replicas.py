@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.inputs.demands import is_random
-from spmdlint.analysis.inputs.everywhere import Everywhere
-from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
@@ -34,7 +33,7 @@ def own_replicas(
     content: Origins,
     multi: MultiProcess,
     reach: Reach,
-    quantities: Quantities,
+    placement: Placement,
     *,
     preview: bool,
 ) -> Iterator[tuple[Site, Reason]]:
@@ -45,7 +44,6 @@ def own_replicas(
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
     and with ``preview`` in all.
     """
-    everywhere = Everywhere(evaluator, quantities)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
@@ -55,7 +53,7 @@ def own_replicas(
             copies = callee.name in table.rows.replicate and (
                 preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
             )
-            if not copies and not (callee.name == _PUT and _is_whole(evaluator, everywhere, multi, frame, call)):
+            if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
@@ -94,15 +92,15 @@ def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
     return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
 
 
-def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
+def _is_whole(evaluator: Evaluator, placement: Placement, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
     """Whether one of several processes puts a whole array on a sharding: its copies, or parts for all devices."""
     place = passed(call, "device", ("x", "device"))
     given = evaluator.value(frame, place) if place is not None else NOTHING
     sharding, path = certain(given), frame.ref.path
-    copies = sharding is not None and names_no_axis(evaluator, sharding)
+    copies = sharding is not None and copied(evaluator, sharding)
     if not multi.joins(path) or multi.tests_one_process(path):
         return False
-    return copies or everywhere.mesh_of(given) is not None
+    return copies or (place is not None and placement.spans(frame, place))
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
