@@ -129,6 +129,16 @@ KEYS: Mapping[str, str] = {
     "reads": "it reads a file, which can fail",
     "ends": "it ends the process, at once or soon",
     "seed": "the parameter that is a seed",
+    # what passes through
+    "passes": "what its result has in common with what it is given: `size` (the number of elements), `order`, "
+    "`content`, `shape` (of arrays), `batches` (the sizes of the batches that an iterable gives); of a module, it "
+    "counts for the functions that have no such key",
+    "through": "the parameters through which that passes; without it, all arguments, or a method's object",
+    "like": "for a module: the one whose functions of the same names pass on the same",
+    "shaped_by": "the parameter that is the shape of the array which it makes",
+    "selects": "it returns the elements that it finds, however many; the parameter that asks for a result with one for "
+    "each, or empty",
+    "counts": "it returns the number of elements of its argument, or of its object",
     # order and data
     "listing": "its results are in the order of a directory listing",
     "listed_by": "the part of each element, by its number, that orders a `listing` if the loop over it sorts that part",
