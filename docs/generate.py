@@ -14,8 +14,8 @@ from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, 
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
 from spmdlint.config import DEFAULT_EXCLUDE
 from spmdlint.keys import KEYS
-from spmdlint.knowledge.described import KEYS as FUNCTION_KEYS
 from spmdlint.knowledge.described import FACETS, KINDS, SOURCES
+from spmdlint.knowledge.described import KEYS as FUNCTION_KEYS
 from spmdlint.knowledge.load import expected
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page

@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.locality import global_data
 from spmdlint.analysis.callgraph.placement import names_no_axis, over_all
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
@@ -62,10 +62,9 @@ class Demand(Struct, frozen=True):
 class Demands:
     """Lists them. One per run."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
         self.ev = evaluator
         self.reach = reach
-        self.effects = effects
 
     def all(self) -> Iterator[Demand]:
         """Every demand of every call of the program, function by function, and of maps where they are called."""
@@ -114,10 +113,10 @@ class Demands:
         outputs = certain(self.ev.argument(compiled, "out_shardings") or frozenset())
         static = {value for _, value in static_arguments(self.ev, compiled, call, ())}
         host = frame.ref in self.reach.host
-        made_here = self.effects.of_call(frame, number, call) if host and known.kind == "jit" else ()
-        strong = any(each.strength == "strong" and len(each.path) == 1 for each in made_here)
-        for argument in call.arguments:
-            value = argument.value
+        values = [argument.value for argument in call.arguments]
+        # An array over all devices makes the call one of all processes.
+        among_all = host and known.kind == "jit" and any(global_data(self.ev, frame, value) for value in values)
+        for value in values:
             if host:
                 yield Demand("order", frame, number, value, known, form="hashed")
             made = certain(self.ev.value(frame, value))
@@ -126,7 +125,7 @@ class Demands:
                     yield Demand("array", frame, number, value, known)
             elif known.kind == "jit" and over_all(self.ev, outputs) and is_random(self.ev, frame, value):
                 yield Demand("key", frame, number, value, known)
-            elif strong and value not in static:
+            elif among_all and value not in static:
                 yield Demand("argument", frame, number, value, known)
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
