@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from spmdlint.config import settings
-from spmdlint.knowledge.described import KINDS, SOURCES
+from spmdlint.knowledge.described import FACETS, KINDS, SOURCES
 from spmdlint.knowledge.load import Kind, Known, Source
 from spmdlint.runtime_checks import options
 
@@ -200,6 +200,7 @@ def test_every_key_of_a_function_is_told_as_it_is_accepted(project):
     assert (set(KINDS), set(SOURCES)) == (set(get_args(Kind)), set(get_args(Source)))
     chosen = {"kind": [f'"{kind}"' for kind in KINDS], "source": [f'"{source}"' for source in SOURCES]}
     chosen["raised"] = chosen["source"]
+    chosen["agree"] = [f'{{ x = "{facet}" }}' for facet in FACETS]
     tables = []
     for key, (value, _) in told.items():
         for number, sample in enumerate(chosen.get(key, [SAMPLES[value][0]])):

@@ -263,7 +263,7 @@ class Program:
 
     @cached_property
     def _contracts(self) -> Contracts:
-        demands = Demands(self.evaluator, self.reach, self.effects, self.placement)
+        demands = Demands(self.evaluator, self.reach, self.placement)
         orders = (self.set_order, self.listing_order)
         return Contracts(demands, self._facets, orders, self.shared_seeds, self._multi, preview=self.preview)
 

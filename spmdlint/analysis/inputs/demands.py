@@ -12,7 +12,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import by_position, passed
@@ -65,10 +64,9 @@ class Demand(Struct, frozen=True):
 class Demands:
     """Lists them. One per run."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, placement: Placement) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach, placement: Placement) -> None:
         self.ev = evaluator
         self.reach = reach
-        self.effects = effects
         self.placement = placement
 
     def all(self) -> Iterator[Demand]:
@@ -119,10 +117,10 @@ class Demands:
         outputs = bool(self.ev.argument(compiled, "out_shardings"))
         static = {value for _, value in static_arguments(self.ev, compiled, call, ())}
         host = frame.ref in self.reach.host
-        made_here = self.effects.of_call(frame, number, call) if host and known.kind == "jit" else ()
-        strong = any(each.strength == "strong" and len(each.path) == 1 for each in made_here)
-        for argument in call.arguments:
-            value = argument.value
+        values = [argument.value for argument in call.arguments]
+        # An array over all devices makes the call one of all processes.
+        among_all = host and known.kind == "jit" and any(self.placement.spans(frame, value) for value in values)
+        for value in values:
             if host:
                 yield Demand("order", frame, number, value, known, form="hashed")
             made = certain(self.ev.value(frame, value))
@@ -136,7 +134,7 @@ class Demands:
                 and self.placement.spans(frame, number)
             ):
                 yield Demand("key", frame, number, value, known)
-            elif strong and value not in static:
+            elif among_all and value not in static:
                 yield Demand("argument", frame, number, value, known)
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
