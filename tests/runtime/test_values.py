@@ -117,7 +117,7 @@ RIGHT = {
     "a local number": "scaled(x, runtime_checks.local(me))",
     "a local leaf": "scaled(x, runtime_checks.local({'n': np.ones(3) * me})['n'])",
     "a local array": "loss(runtime_checks.local(jax.make_array_from_callback((3, 2), whole, lambda i: own)), x)",
-    "on purpose": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: own[i]), x),  # spmdlint: ignore[SPMD504]",
+    "on purpose": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: own), x),  # spmdlint: ignore[SPMD504]",
     "replicas": "runtime_checks.check_replicas({'w': w, 'x': x, 'n': 3, 'key': jax.random.key(me)}, every=2)",
 }
 
