@@ -1,12 +1,24 @@
 # All targets make .venv first where it is missing. Another Python: make PYTHON=python3.12 ...
 BIN := .venv/bin
-# Many tests wait for processes of their own: three workers keep two cores busy.
-WORKERS ?= 3
+# Tests of jobs mostly wait for their processes: more of them run at a time than there are cores.
+WORKERS ?= 2
+JOBS ?= 6
 
-.PHONY: test lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
+.PHONY: test test-all lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
+
+# Two pools; 5 says that none of the tests asked for is in one of them.
+PYTEST := $(BIN)/python -m pytest --dist loadgroup
+in_pools = working=0; $(PYTEST) --pool working -n $(WORKERS) $(1) $(ARGS) || working=$$?; \
+	waiting=0; $(PYTEST) --pool waiting -n $(JOBS) $(1) $(ARGS) || waiting=$$?; \
+	test $$working -ne 5 || working=$$waiting; test $$waiting -ne 5 || waiting=$$working; \
+	exit $$((working ? working : waiting))
 
 test: .venv/ready
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(call in_pools,-m "not data and not network")
+
+# With the tests of the fixtures themselves, and those that install packages.
+test-all: .venv/ready
+	@$(call in_pools,)
 
 lint: .venv/ready
 	$(BIN)/ruff check .

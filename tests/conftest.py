@@ -137,7 +137,23 @@ for capability in (1, 2):  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
+REPOSITORY = Path(__file__).parent.parent
 INSTALLING = 1200  # seconds until a test that installs or downloads counts as one that hangs
+
+
+# Tests of jobs of JAX processes, which mostly wait: more of them run at a time than there are cores.
+WAITING = ("runtime", "test_testing.py")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pool", choices=("waiting", "working"), help="only the tests that mostly wait, or the others")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    pool, parts = config.getoption("--pool"), collection_path.relative_to(REPOSITORY).parts[1:]
+    if pool is None or not parts or (collection_path.is_dir() and parts[0] not in WAITING):
+        return None
+    return True if (parts[0] in WAITING) != (pool == "waiting") else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -121,6 +121,8 @@ class _Thread(threading.local):
     looks: bool = False
     placing: bool = False
     probe: Probe | None = None
+    in_barrier: bool = False
+    """Whether a barrier runs, which all processes have agreed on by its name: its program is no call of its own."""
 
 
 class Observer:
@@ -223,11 +225,13 @@ class Observer:
         else:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
+        agreed = context.agreed if context is not None else None
+        if agreed is None and self.thread.in_barrier and self._background is None:
+            return None  # background sees the calls on the fast path one by one
         used = _used(execute, values)
         call = self._call(known.program, known.compiled, context, values, execute, used)
         if call.given and self._background is not None:
             self._look_at(call, sorted(used))
-        agreed = context.agreed if context is not None else None
         return known.program, self.caller.call(call) if agreed is None else agreed, call.given
 
     def _probed(self, execute: Any, probe: Probe) -> None:

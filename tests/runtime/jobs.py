@@ -9,16 +9,19 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.launch.port import held_port
+from tests.runtime.forked import Forked, can_fork
 
 HANGS = 150.0  # seconds after which a job counts as one that hangs, however busy the machine
 PROMPT = 90.0  # seconds within which a job ends where the checks end it: JAX would take 100 s to see a death, or 300 s
 ROOT = Path(__file__).resolve().parents[2]
 DIVERGENT = ROOT / "fixtures" / "divergent"
+Job = subprocess.Popen[str] | Forked
 
 PRELUDE = """
 import os, sys, time
@@ -74,8 +77,12 @@ def rehearse(
     environment: dict[str, str] | None = None,
     interrupt_at: str | None = None,
     interrupt_by: int = signal.SIGINT,
+    cold: bool = False,
 ) -> Run:
-    """Run a program under ``spmdlint run``; ``interrupt_at`` sends Ctrl-C when that text is printed, or a signal."""
+    """Run a program under ``spmdlint run``; ``interrupt_at`` sends Ctrl-C when that text is printed, or a signal.
+
+    With a ``cold`` start, each process is a new Python; otherwise, it is forked from one that has imported JAX.
+    """
     if isinstance(program, str):
         script = folder / "program.py"
         source = PRELUDE + textwrap.dedent(program)
@@ -86,27 +93,38 @@ def rehearse(
         if script != program:
             script.write_text(source)
     report = folder / "report.json"
-    words = [sys.executable, "-m", "spmdlint", "run", "-n", str(processes)]
+    words = ["-m", "spmdlint", "run", "-n", str(processes)]
     words += ["--devices-per-process", str(devices), "--report", str(report), *options, "--", str(script)]
     began = time.monotonic()
-    job = subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, **(environment or {})},
-    )
+    job = start(words, {**os.environ, **(environment or {})}, cold)
     output, status = _follow(job, limit, interrupt_at, interrupt_by)
     seconds = time.monotonic() - began
-    leftovers = strays(str(script))
+    leftovers = job.orphans if isinstance(job, Forked) else strays(str(script))
     assert not leftovers, f"left behind: {leftovers}\n{output}"
     told = json.loads(report.read_text()) if report.exists() else {}
     return Run(status, output, seconds, told, source)
 
 
+def start(words: Sequence[str], environment: Mapping[str, str], cold: bool) -> Job:
+    """Start Python with these arguments and this environment, in a session of its own."""
+    if not cold and can_fork(environment):
+        return Forked(words, environment)
+    return subprocess.Popen(
+        [sys.executable, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env=environment,
+    )
+
+
 def alone(
-    folder: Path, source: str, runner: tuple[str, ...] = (), environment: dict[str, str] | None = None
+    folder: Path,
+    source: str,
+    runner: tuple[str, ...] = (),
+    environment: dict[str, str] | None = None,
+    cold: bool = False,
 ) -> list[tuple[int | None, str]]:
     """Run a program on two processes without the launcher: ``{port}`` in it is free; statuses and outputs."""
     with held_port() as port:
@@ -116,14 +134,7 @@ def alone(
         )
         given = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
         jobs = [
-            subprocess.Popen(
-                [sys.executable, *runner, str(script), str(number)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**given, **(environment or {})},
-            )
-            for number in range(2)
+            start([*runner, str(script), str(number)], {**given, **(environment or {})}, cold) for number in range(2)
         ]
         try:
             outputs = [job.communicate(timeout=HANGS)[0] for job in jobs]
@@ -133,9 +144,7 @@ def alone(
         return [(job.returncode, output) for job, output in zip(jobs, outputs, strict=True)]
 
 
-def _follow(
-    job: subprocess.Popen[str], limit: float, interrupt_at: str | None, interrupt_by: int
-) -> tuple[str, int | None]:
+def _follow(job: Job, limit: float, interrupt_at: str | None, interrupt_by: int) -> tuple[str, int | None]:
     if interrupt_at is not None:
         assert job.stdout is not None
         seen = []

@@ -1,0 +1,268 @@
+"""The server of :mod:`tests.runtime.forked`: a process that has imported JAX and started no backend, and forks others.
+
+``spmdlint run``, the parts that it starts, and programs begin in it as in a new Python, less the seconds that the
+import of JAX takes each of them: a program that imports it gets what is imported already, configured by the environment
+of that moment. The server is run by ``python -c``, so that its frames are of no file, as those of ``python -c`` are.
+
+A request is a line of JSON, with the file descriptors of the output and of a pipe for the status. For each, a keeper is
+forked, which forks the process, waits for it, and tells the status and which of its descendants it left behind.
+"""
+
+import _posixsubprocess
+import _thread
+import ctypes
+import gc
+import importlib
+import importlib.machinery
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+import types
+import weakref
+from pathlib import Path
+
+import numpy.random
+
+import spmdlint.cli
+from spmdlint.runtime_checks.launch import runner
+from spmdlint.runtime_checks.launch.starting import command_of
+
+for name in (
+    *("jax.experimental.mesh_utils", "jax.experimental.multihost_utils", "jaxlib._jax"),
+    *("spmdlint.cli.check", "spmdlint.cli.run", "spmdlint.rules", "spmdlint.rule"),
+    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("guard", "launcher", "service")),
+):
+    importlib.import_module(name)
+
+SOON = 2.0  # seconds for what a process leaves to end
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+HIDDEN = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "jax"}
+FINALIZERS = frozenset(weakref.finalize._registry)
+PART = command_of("")[2].partition("from ")[0]  # what precedes the name of the module in the commands of the launcher
+
+
+class Imported:
+    """Finds ``jax`` and what needs it: they are imported already, but a program that does not ask does not see them."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "jax":
+            return None
+        return importlib.machinery.ModuleSpec(name, Imported(), origin=HIDDEN[name].__file__, is_package=True)
+
+    def create_module(self, spec):
+        return HIDDEN[spec.name]
+
+    def exec_module(self, module):
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Imported)]
+        sys.modules.update(HIDDEN)
+        for name, holder in HIDDEN["jax"].config._value_holders.items():
+            text = os.environ.get(name.upper())
+            if text is not None:
+                HIDDEN["jax"].config.update(name, as_value(holder.value, text))
+
+
+def as_value(before, text):
+    if isinstance(before, bool):
+        return text.lower() in ("y", "yes", "t", "true", "on", "1")
+    return int(text) if isinstance(before, int) else text
+
+
+def begin(environment):
+    """Make a forked process like a new one."""
+    for key in set(weakref.finalize._registry) - FINALIZERS:
+        del weakref.finalize._registry[key]
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    # Of the variables that Python reads when it starts, these.
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    at_once = bool(environment.get("PYTHONUNBUFFERED"))
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
+    sys.stdout = sys.__stdout__ = stream(1, "strict", at_once)
+    sys.stderr = sys.__stderr__ = stream(2, "backslashreplace", at_once)
+    if not any(isinstance(finder, Imported) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Imported())
+    numpy.random.seed()  # Python's own generator does that after a fork
+    gc.enable()
+
+
+def stream(number, errors, at_once):
+    raw = io.FileIO(number, "w", closefd=False)
+    buffer = raw if at_once else io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, "utf-8", errors, write_through=at_once, line_buffering=number == 2)
+
+
+def python(words):
+    """What Python does with its arguments."""
+    if words[0] == "-c" and words[1].startswith(PART):
+        module = words[1].removeprefix(PART).removeprefix("from ").partition(" ")[0]
+        sys.argv = ["-c", *words[2:]]
+        sys.exit(importlib.import_module(module).main(sys.argv[1:]))
+    if words[:2] == ["-m", "spmdlint"]:
+        sys.argv = ["spmdlint", *words[2:]]
+        sys.exit(spmdlint.cli.main())
+    if words[:2] == ["-m", "spmdlint.runtime_checks"]:
+        sys.argv = ["spmdlint.runtime_checks", *words[2:]]
+        sys.exit(runner.main(words[2:]))
+    sys.argv = list(words)
+    sys.path.insert(0, str(Path(words[0]).resolve().parent))
+    script = sys.modules["__main__"] = types.ModuleType("__main__")
+    script.__dict__.update(__file__=words[0], __builtins__=__builtins__, __spec__=None, __cached__=None)
+    exec(compile(Path(words[0]).read_bytes(), words[0], "exec", dont_inherit=True), script.__dict__)
+
+
+def is_part(words):
+    return words[0] == "-c" and words[1].startswith(PART)
+
+
+def run(words):
+    """Run to the end of the process, with its status, as Python does."""
+    status = 0
+    try:
+        python(words)
+    except SystemExit as end:
+        status = end.code
+        if status is not None and not isinstance(status, int):
+            sys.stderr.write(f"{status}\n")
+            status = 1
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == "<string>":
+            trace = trace.tb_next
+        error.__traceback__ = trace
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+        sys.last_exc = error
+        try:
+            sys.excepthook(type(error), error, trace)
+        except BaseException:
+            sys.stderr.write("Error in sys.excepthook:\n")
+            traceback.print_exc()
+        status = 1
+        if isinstance(error, KeyboardInterrupt):  # Python ends itself by the signal, when all else is done
+            status = int(signal.SIGINT)
+            ctypes.CDLL(None).on_exit(ctypes.CDLL(None)["raise"], None)
+    ctypes.pythonapi.Py_Exit((status or 0) & 0xFF)
+
+
+def start(files, environment, words, folder, new_session):
+    """Fork a process, on a stack of its own: the caller's frames are none of its own. Returns its number."""
+    forked = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            become(files, environment, words, folder, new_session)
+        forked.append(pid)
+        done.release()
+        never = _thread.allocate_lock()
+        while never.acquire():  # a process that ends with its parent ends with the thread that has forked it
+            continue
+
+    _thread.start_new_thread(fork, ())
+    done.acquire()
+    return forked[0]
+
+
+def become(files, environment, words, folder, new_session=True):
+    """Be the process of these words from now on, with these files as input, output and error output."""
+    try:
+        if new_session:
+            os.setsid()
+        for number, each in enumerate([os.dup(each) for each in files]):
+            os.dup2(each, number)
+        os.closerange(3, 4096)
+        if folder is not None:
+            os.chdir(folder)
+        begin(environment)
+        run(words)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(99)
+
+
+def fork_exec(*given):
+    """Instead of that of subprocess: what the launcher starts is forked as well."""
+    words, environment = [os.fsdecode(word) for word in given[0]], given[5]
+    if words[0] != sys.executable or not is_part(words[1:]):
+        return execute(*given)
+    told = dict(entry.split(b"=", 1) for entry in environment) if environment is not None else os.environb
+    files = [given[place] if given[place] != -1 else number for number, place in enumerate((6, 9, 11))]
+    return start(files, {os.fsdecode(k): os.fsdecode(v) for k, v in told.items()}, words[1:], given[4], given[15])
+
+
+execute = _posixsubprocess.fork_exec
+
+
+def keep(told, output, status):
+    """Fork the process, and wait for it and what it leaves."""
+    os.setsid()
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ctypes.CDLL(None).prctl(SUBREAPER, 0, 0, 0, 0)
+            os.close(status)
+            subprocess._fork_exec = fork_exec  # from Python 3.11 on
+            subprocess._posixsubprocess = types.SimpleNamespace(fork_exec=fork_exec)
+            null = os.open(os.devnull, os.O_RDONLY)
+            become([null, output, output], told["environment"], told["words"], told["folder"])
+        finally:
+            os._exit(99)
+    os.close(output)
+    os.write(status, f"{pid}\n".encode())
+    left = os.waitpid(pid, 0)[1]
+    os.write(status, f"{os.waitstatus_to_exitcode(left)}\n".encode())
+    limit = time.monotonic() + SOON
+    orphans = []
+    while time.monotonic() < limit:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.02)
+        except ChildProcessError:
+            break
+    else:
+        orphans = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        for each in orphans:
+            os.kill(int(each), signal.SIGKILL)
+    os.write(status, f"{' '.join(orphans)}\n".encode())
+    os._exit(0)
+
+
+def serve(requests):
+    for name in HIDDEN:
+        del sys.modules[name]
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    gc.collect()
+    gc.freeze()
+    while True:
+        line, files, _, _ = socket.recv_fds(requests, 1 << 20, 2)
+        if not line:
+            return
+        pid = os.fork()
+        if pid == 0:
+            try:
+                keep(json.loads(line), *files)
+            finally:
+                os._exit(99)
+        for each in files:
+            os.close(each)
+        while True:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    break
+            except ChildProcessError:
+                break
+
+
+serve(socket.socket(fileno=int(sys.argv[1])))
