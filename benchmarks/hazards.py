@@ -1,6 +1,6 @@
 """Score a linter on hazards that careful readers noted in public code before it was linted.
 
-    python benchmarks/hazards.py FOLDER [--batch N] [--command "spmdlint check --no-cache --output-format json"] [--list]
+    python benchmarks/hazards.py FOLDER [--batch N] [--command "spmdlint check ..."] [--list]
 
 ``docs/field/hazards.jsonl`` has a line for each hazard: batch, project, commit, file, line, kind, what goes wrong, and
 whether the reader was sure. FOLDER holds the projects of a batch, each in a folder of its name. A hazard is found by a
