@@ -221,6 +221,11 @@ class Knowledge(Struct, frozen=True, dict=True):
             known, rest = self.functions.get(name), f".{last}{rest}"
         return known if name else None
 
+    def named_alike(self, name: str) -> Known | None:
+        """For a function without a row: that of a method of its name which is about what it is passed."""
+        known = self.methods.get(name.rpartition(".")[2]) if name not in self.functions else None
+        return known if known is not None and known.through else None
+
     def gives_array(self, name: str) -> bool:
         """Whether a function returns one array, as nearly all functions of its module do."""
         module, _, function = name.rpartition(".")

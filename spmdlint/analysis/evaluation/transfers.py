@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.knowledge.load import Facet, Knowledge, Known
 from spmdlint.program import summary as s
 
 
 def through(knowledge: Knowledge, name: str, call: s.Call, facet: Facet) -> Sequence[int]:
     """The arguments of a call of a library's function with which its result has a facet in common."""
-    known = knowledge.transfer(name)
+    known = knowledge.transfer(name) or knowledge.named_alike(name)
     if known is None or known.passes is None or facet not in known.passes:
         return ()
     return _given(known, call) if known.through else [argument.value for argument in call.arguments]
 
 
-def through_method(knowledge: Knowledge, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:
+def through_method(ev: Evaluator, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:
     """The same for a method of an unknown object: the object itself, unless the row names parameters."""
     method = frame.code.operations[call.function]
-    known = knowledge.methods.get(method.name) if isinstance(method, s.Attribute) else None
+    if any(isinstance(callee, FunctionValue) for callee in ev.value(frame, call.function)):
+        return ()
+    known = ev.knowledge.methods.get(method.name) if isinstance(method, s.Attribute) else None
     if not isinstance(method, s.Attribute) or known is None or known.passes is None or facet not in known.passes:
         return ()
     return _given(known, call) if known.through else (method.base,)

@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
-from spmdlint.analysis.evaluation.standard import DATASET_MAKERS, LISTERS
+from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Constant,
@@ -21,17 +21,11 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
-from spmdlint.analysis.order.sets import VIEWS, sorted_by_length
-from spmdlint.analysis.variance.evened import KEEPERS
+from spmdlint.analysis.order.sets import sorted_by_length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-# What functions that take a list apart do with it.
-_PARTING = frozenset(("split", "split evenly", "islice"))
-# Methods of data sets that keep the order, or shuffle it in their own way.
-_KEEPERS = KEEPERS | {"shuffle", "skip"}
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"
 _SORTED = "builtins.sorted"
@@ -104,23 +98,20 @@ class ListingOrder(Property):
                     )
                 if known is not None and known.shuffles:
                     return self._shuffled(origins, frame, number, operation, known)
-                makes = known is None and callee.name.rsplit(".", 1)[-1] in DATASET_MAKERS
-                makes = makes or elements().get(callee.name) in _PARTING
-                if callee.name in LISTERS or makes or (known is not None and known.stacks):
-                    return origins.any_of(frame, [argument.value for argument in operation.arguments])
-                return sorted_by_length(origins, frame, number, operation) if callee.name == _SORTED else None
+                if callee.name == _SORTED:
+                    return sorted_by_length(origins, frame, number, operation)
+                return origins.any_of(frame, through(self.knowledge, callee.name, operation, "order"))
         method = origins.ev.function(frame).operations[operation.function]
         own = any(isinstance(callee, FunctionValue) for callee in callees)
         if not isinstance(method, s.Attribute) or own:
             return order_of_generator(origins, frame, number, operation) or CONTINUE
         if lists_folder(origins.ev, frame, method):
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
-        if method.name in DATASET_MAKERS:
-            return origins.any_of(frame, [argument.value for argument in operation.arguments])
         if method.name == "shuffle" and self._mixes(origins, frame, operation, method):
             return Reason(Site(frame.ref, number), ".shuffle() uses its own random order, as it has no seed", SHUFFLED)
-        if method.name in _KEEPERS or (method.name in VIEWS and not operation.arguments):
-            return origins.of(frame, method.base)
+        kept = through_method(origins.ev, frame, operation, "order")
+        if kept:
+            return origins.any_of(frame, kept)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.shuffles:
             return self._shuffled(origins, frame, number, operation, known)

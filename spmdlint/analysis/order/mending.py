@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.standard import LISTERS
+from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values, certain
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.changes import RemoveKeyword, Wrap
@@ -98,15 +98,21 @@ class Mending:
             inside = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
         elif isinstance(operation, s.Binary) and operation.operator == "+":
             inside = [operation.left, operation.right]
-        elif isinstance(operation, s.Call) and self._calls(frame, operation, LISTERS):
+        elif isinstance(operation, s.Call) and (passed_on := self._passed_on(frame, operation)):
             if self._only_argument(frame, operation, "builtins.list") is not None:
                 return number
-            inside = [argument.value for argument in operation.arguments]
+            inside = passed_on
         if inside is None:
             plain = (s.Load, s.Attribute, s.Call, s.Subscript, s.Binary, s.Display, s.Collected)
             return number if isinstance(operation, plain) else None
         unordered = [each for each in inside if self.sets.of(frame, each) is not None]
         return self._target(frame, unordered[0], depth - 1) if len(unordered) == 1 and depth else None
+
+    def _passed_on(self, frame: Frame, call: s.Call) -> list[int]:
+        """The arguments whose elements a call gives in the order in which it gets them."""
+        callee = certain(self.ev.value(frame, call.function))
+        given = through(self.ev.knowledge, callee.name, call, "order") if isinstance(callee, External) else ()
+        return list(given)
 
     def _calls(self, frame: Frame, call: s.Call, names: frozenset[str]) -> bool:
         return any(isinstance(v, External) and v.name in names for v in self.ev.value(frame, call.function))

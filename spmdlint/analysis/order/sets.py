@@ -11,20 +11,17 @@ from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.standard import LISTERS
+from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
 from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
-from spmdlint.analysis.variance.evened import ARRANGING
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
-# JAX sorts the keys of a dictionary that it is given, so only code that iterates over one sees its order.
-VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
@@ -132,22 +129,22 @@ class SetOrder(Property):
                 return self._made(origins, frame, site, arguments, callee.name)
             if callee.name in _COMBINERS or self._reduces(origins, frame, callee.name, arguments):
                 return Reason(site, "sets are combined here", "set")
-            known = origins.ev.knowledge.get(callee.name)
-            if callee.name in LISTERS or (known is not None and known.stacks):
-                found = origins.any_of(frame, arguments)
+            found = origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "order"))
+            if found is not None:
                 short = callee.name.removeprefix("builtins.")
-                return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
+                return origins.step(frame, number, f"{short}() keeps the order of the set", found)
             if callee.name == "functools.reduce" and len(arguments) == 3:
                 return origins.of(frame, arguments[2])  # the set that the others are combined into
             if callee.name == "builtins.sorted":
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *ARRANGING):
-            return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)
             return origins.step(frame, number, f".{method.name}() returns a set again", found) if found else None
+        kept = through_method(origins.ev, frame, operation, "order")
+        if kept:
+            return origins.any_of(frame, kept)
         return order_of_generator(origins, frame, number, operation) or CONTINUE
 
     @staticmethod

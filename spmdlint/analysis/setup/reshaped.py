@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.standard import CONVERTERS
 from spmdlint.analysis.evaluation.values import External, Frame, certain
 from spmdlint.program import summary as s
 
+_CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
 _DEPTH = 8
 """The most conversions of one array that are followed: a loop may make them endless."""
 
@@ -41,7 +41,7 @@ def _made_of(ev: Evaluator, frame: Frame, number: int) -> int:
             return number
         method = code.operations[call.function]
         callee = certain(ev.value(frame, call.function))
-        if isinstance(callee, External) and callee.name in CONVERTERS and call.arguments:
+        if isinstance(callee, External) and callee.name in _CONVERTERS and call.arguments:
             number = call.arguments[0].value
         elif isinstance(method, s.Attribute) and method.name in ("astype", "copy"):
             number = method.base

@@ -379,7 +379,8 @@ class Variance(Property):
         if method.name == "index":
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         known = self.knowledge.methods.get(method.name)
-        if known is not None and known.counts:
+        made = certain(origins.ev.value(frame, method.base)) if known is not None and known.counts else None
+        if isinstance(made, Applied) and self.knowledge.get(made.name) is not None:
             return self._counted(frame, number, self.length.of(frame, method.base))
         part = holds_part(origins, frame, number, operation, known)
         found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)

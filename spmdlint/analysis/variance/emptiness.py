@@ -53,7 +53,7 @@ class Emptiness(Property):
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "size"))
-        kept = through_method(origins.ev.knowledge, frame, operation, "size")
+        kept = through_method(origins.ev, frame, operation, "size")
         return origins.any_of(frame, kept) if kept else CONTINUE
 
 

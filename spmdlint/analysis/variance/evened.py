@@ -11,11 +11,6 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
-KEEPERS = frozenset(
-    "batch cache concatenate enumerate filter flat_map interleave map padded_batch prefetch repeat seed take "
-    "to_iter_dataset unbatch with_options".split()
-)
-"""Methods of data sets that keep their order."""
 SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())

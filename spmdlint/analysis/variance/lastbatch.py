@@ -100,7 +100,7 @@ class LastBatch(Property):
             return None
         if method.name == "map" and not (arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))):
             return None
-        return origins.any_of(frame, through_method(origins.ev.knowledge, frame, operation, "batches"))
+        return origins.any_of(frame, through_method(origins.ev, frame, operation, "batches"))
 
     def _library(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call, name: str, arguments: list[int]
@@ -151,7 +151,7 @@ class LastBatch(Property):
                 return False
             if method.name in _BATCHERS:
                 return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
-            if not through_method(origins.ev.knowledge, frame, operation, "batches"):
+            if not through_method(origins.ev, frame, operation, "batches"):
                 return False
             operation = function.operations[resolved(origins.ev, frame, method.base)]
         return False

@@ -309,7 +309,7 @@ class Length(Property):
                 return None
             found = self._of_what(frame, method.base, found)
             return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
-        kept = through_method(self.knowledge, frame, call, "size")
+        kept = through_method(origins.ev, frame, call, "size")
         if kept:
             return origins.any_of(frame, kept)
         if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes

@@ -6,14 +6,10 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.standard import CONVERTERS, DATASET_MAKERS, LISTERS
+from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
-from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
-
-# Methods that return the elements of an array in the order they had.
-_ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
 class ShuffledOrder(Property):
@@ -44,27 +40,22 @@ class ShuffledOrder(Property):
         arguments = [argument.value for argument in operation.arguments]
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
-                if callee.name in LISTERS:
-                    return origins.any_of(frame, arguments)
-                if callee.name in CONVERTERS:
-                    return origins.any_of(frame, arguments[:1])
                 known = origins.ev.knowledge.get(callee.name)
                 if known is not None and known.order_seed is not None:
                     seed = passed(operation, known.order_seed, known.positional)
                     found = self.content.of(frame, seed) if seed is not None else None
                     return self._step(origins, frame, number, found) or origins.any_of(frame, arguments)
-                if callee.name.rpartition(".")[2] in DATASET_MAKERS:
-                    return origins.any_of(frame, arguments[:1])
                 if callee.name in ("numpy.random.permutation", "random.sample"):
                     return self._step(origins, frame, number, self.content.of(frame, number))
-                return None
+                return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "order"))
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
             return self._step(origins, frame, number, self.content.of(frame, method.base))
-        if isinstance(method, s.Attribute) and method.name in (_ARRANGING | KEEPERS):
-            return origins.of(frame, method.base)
+        kept = origins.any_of(frame, through_method(origins.ev, frame, operation, "order"))
         if isinstance(method, s.Attribute) and method.name == "shuffle":
-            return self._of_seed(origins, frame, number, operation) or origins.of(frame, method.base)
+            return self._of_seed(origins, frame, number, operation) or kept
+        if kept is not None:
+            return kept
         return self._gone_over(origins, frame, number) or CONTINUE
 
     @staticmethod
