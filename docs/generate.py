@@ -14,8 +14,8 @@ from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, 
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
 from spmdlint.config import DEFAULT_EXCLUDE
 from spmdlint.keys import KEYS
+from spmdlint.knowledge.described import FACETS, KINDS, SOURCES
 from spmdlint.knowledge.described import KEYS as FUNCTION_KEYS
-from spmdlint.knowledge.described import KINDS, SOURCES
 from spmdlint.knowledge.load import expected
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page
@@ -65,8 +65,9 @@ def _knowledge() -> str:
     """The kinds, the sources and the keys of a function's table."""
     kinds = _table(["`kind`", "the function"], [[f"`{name}`", words] for name, words in KINDS.items()])
     sources = _table(["`source`", "the result depends on"], [[f"`{name}`", words] for name, words in SOURCES.items()])
+    facets = _table(["`agree`", "must be the same"], [[f"`{name}`", words] for name, words in FACETS.items()])
     rows = [[f"`{name}`", expected(name), words] for name, words in FUNCTION_KEYS.items()]
-    return "\n".join(("", kinds, sources, _table(["key", "value", "meaning"], rows), ""))
+    return "\n".join(("", kinds, sources, facets, _table(["key", "value", "meaning"], rows), ""))
 
 
 def _typing() -> str:

@@ -24,8 +24,8 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def program() -> str:
-    """The program of the page "Five minutes"."""
-    found = _BLOCK.search((DOCS / "start.md").read_text(encoding="utf-8"))
+    """The program of the page "Use the linter"."""
+    found = _BLOCK.search((DOCS / "lint.md").read_text(encoding="utf-8"))
     assert found is not None
     return found[1]
 

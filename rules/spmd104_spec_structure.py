@@ -87,7 +87,12 @@ class SpecStructure(Rule):
             elif found.results:
                 fact = f"{name} returns a tuple of {due}"
             else:
-                fact = f"{name} takes {due} argument{'' if due == '1' else 's'}"
+                more = (
+                    f" besides the {found.bound} that {'is' if found.bound == 1 else 'are'} bound"
+                    if found.bound
+                    else ""
+                )
+                fact = f"{name} takes {due} argument{'' if due == '1' else 's'}{more}"
             one, many = _ENTRIES[found.parameter]
             given = f"{found.given} {one if found.given == 1 else many}"
             used = program.written.argument(found.site, found.parameter) or found.site

@@ -100,6 +100,9 @@ class UntiledGather(Rule):
             if axes:
                 said = f"The array made at {at} is sharded along {axes} over the devices of all processes"
                 made = "The array is made here."
+            elif found.spans:
+                said = f"The array made at {at} is over the devices of all processes"
+                made = "The array is made here."
             elif found.reshaped:
                 said = f"{found.reader} without tiled=True stacks the arrays of all processes"
                 fact = f"and {at} reshapes the result to the shape of one of them: with several processes, this raises."

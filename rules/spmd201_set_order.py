@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.ordered_rule import OrderedRule
 
 if TYPE_CHECKING:
     from spmdlint.rule import Program, SetLoop
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _WAY_OUT = {"mesh": "Sort the devices: sorted(..., key=lambda device: device.id)."}
 
 
-class SetOrder(Rule):
+class SetOrder(OrderedRule):
     """The order of a set determines the order of parallel calls, or what JAX traces.
 
     ## What it does
@@ -29,6 +29,9 @@ class SetOrder(Rule):
     - maps that a loop over axis names nests inside one another;
     - an `optax.chain` whose parts are in set order;
     - a process's share of a list in set order;
+    - an array over the devices of all processes whose columns are in set order, or whose rows are if each device gets a
+      copy of it: each process's own rows may be in any order;
+    - in multi-process programs, dictionaries that number the elements of a set, as for the words of a vocabulary;
     - with `--preview`, meshes of devices that come from a set, such as `sharding.device_set`.
 
     ## Why it matters
@@ -72,9 +75,23 @@ class SetOrder(Rule):
     name = "set-order"
     several = True
     partly_preview = True
+    kept = "the order of a set"
+    listed = "a set"
+    mend = "Sort it first."
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.breaches(self.code):
+            told.add((found.call.ref, found.reason.source.site))
+            mend = f"Build it from {program.mending.sorting(found.site)}."
+            yield self.argument(program, found, mend, program.mending.of_set(found.site))
+        for numbers in program.numbers("set"):
+            told.add((numbers.site.ref, numbers.reason.source.site))
+            mend = f"Number the elements of {program.mending.sorting(numbers.site)}."
+            yield self.numbered(program, numbers, mend, program.mending.of_set(numbers.site))
         for loop in program.set_loops():
+            if (loop.site.ref, loop.reason.source.site) in told:
+                continue
             # Whether a set of devices is that of an array on one device cannot be known.
             if loop.reason.kind != "hash" and (loop.sink != "mesh" or program.preview):
                 yield self._diagnostic(program, loop)
@@ -90,8 +107,8 @@ class SetOrder(Rule):
         elif loop.sink == "random keys":
             then = f"and {loop.what} hands out keys in that order, so each name gets a different key on each process"
             effect = "Values that should be the same on every process are drawn with different keys."
-        elif loop.sink in ("argument", "composition", "dimensions"):
-            return self._argument(program, loop)
+        elif loop.sink == "dimensions":
+            return self._dimensions(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
         elif loop.sink == "mesh":
@@ -119,25 +136,16 @@ class SetOrder(Rule):
             cause=program.cause(loop.reason),
         )
 
-    def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:
-        source = loop.reason.source
+    def _dimensions(self, program: Program, loop: SetLoop) -> Diagnostic:
         place = program.place(loop.iterable)
-        where = program.where(source.site, place.path)
-        effect = "The processes combine elements that do not belong together."
-        if loop.sink == "composition":
-            effect = "The processes compile different programs, and a checkpoint of one process does not fit another."
-        if loop.sink == "dimensions":
-            effect = "The processes compile different programs."
+        where = program.where(loop.reason.source.site, place.path)
         return self.finding(
             message=(
-                f"The elements passed to {loop.what} are in the order of a set, which differs between processes "
-                f"({where})."
+                f"The elements passed to {loop.what} are in {self.kept}, which differs between processes ({where})."
             ),
             place=place,
-            help=f"{effect} Build it from {program.mending.sorting(loop.iterable)}.",
+            help=(f"The processes compile different programs. Build it from {program.mending.sorting(loop.iterable)}."),
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
-            # A list of dimensions is made from more than the set.
-            fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,
             cause=program.cause(loop.reason),
         )
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.ordered_rule import OrderedRule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
+    from spmdlint.rule import Breach, ListingLoop, ListingNumbers, ListingShare, Program
 
 _WAY_OUT = {
     "listing": "Sort the listing with sorted(...) where it is made.",
@@ -16,14 +16,15 @@ _WAY_OUT = {
 }
 
 
-class ListingOrder(Rule):
+class ListingOrder(OrderedRule):
     """An unsorted folder listing is divided between processes, numbered, or looped over with parallel calls.
 
     ## What it does
 
     Follows the results of `os.listdir`, `os.scandir`, `glob.glob`, and `iterdir` and `rglob` of paths, through
     functions and files, to slices whose bounds come from the process index and to loops that make a parallel call per
-    entry; in multi-process programs (with `--preview`, in all programs), also to dictionaries that number the entries.
+    entry; in multi-process programs (with `--preview`, in all programs), also to dictionaries that number the entries;
+    and to the columns of an array over the devices of all processes, or to its rows if each device gets a copy of it.
     Datasets are followed to `.shard(count, index)` and `.skip(start)` in the same way, including those of
     `tf.data.Dataset.list_files`, which shuffles by default, and those that `tensorflow_datasets` reads with
     `shuffle_files=True` and no seed. A listing that went through `sorted(...)` or `.sort()` is safe.
@@ -69,22 +70,25 @@ class ListingOrder(Rule):
     name = "listing-order"
     several = True
     partly_preview = True
+    kept = "the order of a listing"
+    listed = "an unsorted listing"
+    mend = _WAY_OUT["listing"]
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        for breach in program.breaches(self.code):
+            yield self.argument(program, breach, _WAY_OUT[breach.reason.kind], self._fix(program, breach))
+        for numbers in program.numbers("listing"):
+            yield self.numbered(program, numbers, self.mend, self._fix(program, numbers))
         for found in program.listings():
             if found.reason.kind in ("listing", "shuffled"):
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
         steps = found.reason.chain()
         related = [Related(program.place(step.site), sentence(step.text)) for step in steps]
         source = found.reason.source.text
-        share, kept = getattr(found, "share", None), getattr(found, "kept", None)
-        if kept is not None:
-            message = f"Names are numbered by their position in an unsorted listing: {source}."
-            related.append(Related(program.place(kept), "The numbers are stored here."))
-            effect = "The same number stands for different names on different hosts, and nothing fails."
-        elif share is not None:
+        share = getattr(found, "share", None)
+        if share is not None:
             listed = (
                 "an unsorted listing" if found.reason.kind == "listing" else "data that each process shuffles by itself"
             )
@@ -104,7 +108,7 @@ class ListingOrder(Rule):
             cause=program.cause(found.reason),
         )
 
-    def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:
+    def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers | Breach) -> Fix | None:
         """Sort the listing where it is made, if that is in the file of the finding."""
         source = found.reason.source.site
         if found.reason.kind != "listing":

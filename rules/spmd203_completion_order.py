@@ -4,19 +4,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.ordered_rule import OrderedRule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
+    from spmdlint.rule import ListingLoop, ListingShare, Program
+
+_WAY_OUT = "Iterate over the tasks in the order in which they were started, or sort their results by a key."
 
 
-class CompletionOrder(Rule):
+class CompletionOrder(OrderedRule):
     """Parallel calls are made in the order in which tasks happen to complete.
 
     ## What it does
 
     Finds loops over `as_completed`, `imap_unordered` and similar functions that make a parallel call for each result,
-    and shares by process index of results that were collected in that order.
+    shares by process index of results that were collected in that order, and arrays over the devices of all processes
+    whose columns are.
 
     ## Why it matters
 
@@ -63,13 +66,18 @@ class CompletionOrder(Rule):
     name = "completion-order"
     several = True
     partly_preview = True
+    kept = "the order of completion"
+    listed = "what is completed"
+    mend = _WAY_OUT
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        for breach in program.breaches(self.code):
+            yield self.argument(program, breach)
         for found in program.listings():
             if found.reason.kind == "completion":
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
         call = getattr(found, "call", None)
         what = "so the share of each process holds"
         if call is not None:
@@ -80,6 +88,6 @@ class CompletionOrder(Rule):
                 "others do not expect."
             ),
             place=program.place(found.site),
-            help="Iterate over the tasks in the order in which they were started, or sort their results by a key.",
+            help=_WAY_OUT,
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

@@ -60,12 +60,13 @@ class VaryingCondition(BranchRule):
 
     ## Limits
 
-    Calls that cannot be resolved are not counted as parallel calls. A branch whose two sides make the same parallel
-    calls in the same order is correct and is not reported, nor is one that ends in an exception on one side before a
-    call. Of the operations outside compiled functions, only those count that certainly combine data of all processes
-    (`jnp.mean(x)`, `x.mean()` or `(2 * x).sum()` of an array that the same function has made by
-    `jax.make_array_from_process_local_data`, or put onto all devices), and `jax.device_put` onto all devices. Other
-    things that differ between processes (clocks, files) have their own rules.
+    Calls that cannot be resolved are not counted as parallel calls. A gather with `tiled=True` of an array that is
+    whole on every process already exchanges nothing; the linter does not know which arrays are, and reports it. A
+    branch whose two sides make the same parallel calls in the same order is correct and is not reported, nor is one
+    that ends in an exception on one side before a call. Of the operations outside compiled functions, only those count
+    that certainly combine data of all processes (`jnp.mean(x)`, `x.mean()` or `(2 * x).sum()` of an array that the
+    same function has made by `jax.make_array_from_process_local_data`, or put onto all devices), and `jax.device_put`
+    onto all devices. Other things that differ between processes (clocks, files) have their own rules.
     """
 
     code = "SPMD301"

@@ -54,12 +54,12 @@ class VaryingName(Rule):
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.seeds.labels():
+        for found in program.breaches(self.code):
             source = found.reason.source
-            place = program.place(found.site)
+            place = program.place(found.call)
             yield self.finding(
                 message=(
-                    f"The name given to {found.function.rsplit('.', 1)[-1]} is not the same on every process: "
+                    f"The name given to {found.demand.known.name.rsplit('.', 1)[-1]} is not the same on every process: "
                     f"{source.text} ({program.where(source.site, place.path)})."
                 ),
                 place=place,

@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program, Reason, ShuffledShare, Site, VaryingSeed
+    from spmdlint.rule import Breach, Program, Reason, Site
 
 
 class SeedsThatVary(Rule):
@@ -70,32 +70,36 @@ class SeedsThatVary(Rule):
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.seeds.seeds():
-            if found.reason.kind != "hash":
-                yield self._seed(program, found)
-        for found in program.own_states():
-            yield self._state(program, found)
+        for found in program.breaches(self.code):
+            yield self._broken(program, found)
+        for site, reason in program.own_states():
+            yield self._state(program, site, reason)
         for site, reason in program.own_replicas():
             yield self._replica(program, site, reason)
         for share in program.shuffled_shares():
-            yield self._share(program, share)
+            yield self._share(program, share.site, share.reason)
 
-    def _seed(self, program: Program, found: VaryingSeed) -> Diagnostic:
-        users = tuple(Related(program.place(site), "The key is used here.") for site in found.users)
+    def _broken(self, program: Program, found: Breach) -> Diagnostic:
+        if found.demand.facet == "deal":
+            return self._share(program, found.call, found.reason)
+        if found.demand.facet != "seed":
+            return self._replica(program, found.call, found.reason)
+        users = program.shared_seeds.users(found.call)
+        more = tuple(Related(program.place(site), "The key is used here.") for site in users)
         what = "The seed of this key is not the same on every process"
         way_out = (
             "Values made with it differ where JAX assumes that they are the same. Take the seed from the "
             "configuration, or agree on one with multihost_utils.broadcast_one_to_all."
         )
-        return self._diagnostic(program, found.site, found.reason, what, way_out, users)
+        return self._diagnostic(program, found.call, found.reason, what, way_out, more)
 
-    def _state(self, program: Program, found: VaryingSeed) -> Diagnostic:
+    def _state(self, program: Program, site: Site, reason: Reason) -> Diagnostic:
         what = "The parameters are made with a key that is not the same on every process"
         way_out = (
             "Each process then starts from different parameters. Split off the key for the parameters before the "
             "process index is folded in."
         )
-        return self._diagnostic(program, found.site, found.reason, what, way_out)
+        return self._diagnostic(program, site, reason, what, way_out)
 
     def _replica(self, program: Program, site: Site, reason: Reason) -> Diagnostic:
         what = "Each process passes a different value here, and JAX takes it for the same one on all of them"
@@ -105,10 +109,10 @@ class SeedsThatVary(Rule):
         )
         return self._diagnostic(program, site, reason, what, way_out)
 
-    def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:
+    def _share(self, program: Program, site: Site, shuffle: Reason) -> Diagnostic:
         what = "This is one process's share of data that each process shuffled differently"
         way_out = "The shares overlap and leave elements out. Shuffle with a seed that is the same on every process."
-        return self._diagnostic(program, found.site, found.shuffle, what, way_out)
+        return self._diagnostic(program, site, shuffle, what, way_out)
 
     def _diagnostic(
         self, program: Program, site: Site, reason: Reason, what: str, way_out: str, more: tuple[Related, ...] = ()

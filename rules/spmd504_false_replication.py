@@ -18,8 +18,10 @@ class FalseReplication(Rule):
     Determines along which mesh axes the values in the bodies of `shard_map` vary, as JAX's `check_vma` does, through
     functions, branches and loops. Reports an output that varies along an axis that its out spec does not name: on every
     path through the body, or on one of two. With the check on, the result of `all_gather` varies too. Also reports such
-    an output of a `pmap` under `out_axes=None`, and an argument that comes from the process index although its spec
-    names no axis.
+    an output of a `pmap` under `out_axes=None`, and values of a process's own, such as its index, where the program
+    says that there is one value: as an argument whose spec names no axis; under a sharding that names none, in
+    `make_array_from_callback`, `make_array_from_process_local_data` or `host_local_array_to_global_array`; and as an
+    argument of a compiled function over the devices of all processes.
 
     ## Why it matters
 
@@ -70,21 +72,33 @@ class FalseReplication(Rule):
         yield from self._arguments(program)
 
     def _arguments(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.own_arguments():
+        told = set()
+        for found in program.breaches(self.code):
+            if found.site in told:
+                continue
+            told.add(found.site)
             place, source = program.place(found.site), found.reason.source
+            name = found.demand.known.name.rpartition(".")[2]
+            says = f"The spec says that this argument of the {name} is the same on all devices"
+            if found.demand.facet == "argument":
+                says = "A compiled function over the devices of all processes takes this argument for one value"
+            elif found.layout is None:
+                says = f"All processes have to pass the same value for this argument of {name}"
+            layout = found.layout
             yield self.finding(
                 message=(
-                    f"The spec says that this argument of the {found.library} is the same on all devices, but each "
-                    f"process passes its own: {source.text} ({program.where(source.site, place.path)})."
+                    f"{says}, but each process passes its own: {source.text} "
+                    f"({program.where(source.site, place.path)})."
                 ),
                 place=place,
                 help=(
-                    "JAX assumes that it is one value. Name the axis in the spec and put a row for each device into a "
-                    "global array, or use jax.lax.axis_index inside."
+                    "JAX assumes that it is one value, and does not look. Make it the same on every process, for "
+                    "example with multihost_utils.broadcast_one_to_all; or name the axis in the spec and put a row "
+                    "for each device into a global array."
                 ),
                 related=(
                     *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
-                    Related(program.place(found.spec), "This spec names no axis."),
+                    *([Related(program.place(layout), "This spec names no axis.")] if layout is not None else ()),
                 ),
             )
 

@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import Program, Reason, Site
 
 
 class ProcessHash(Rule):
@@ -56,11 +56,15 @@ class ProcessHash(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._orders(program)
-        for found in program.seeds.seeds():
-            if found.reason.kind != "hash":
+        for found in program.breaches(self.code):
+            if found.demand.facet != "seed":
+                effect = (
+                    f"The order of this is different in every process, and it is passed to {found.demand.call_name}"
+                )
+                yield self._order(program, found.site, found.reason, effect)
                 continue
             source = found.reason.source
-            place = program.place(found.site)
+            place = program.place(found.call)
             yield self.finding(
                 message=(
                     f"This key is different in every process: {source.text} ({program.where(source.site, place.path)})."
@@ -74,20 +78,16 @@ class ProcessHash(Rule):
     def _orders(self, program: Program) -> Iterator[Diagnostic]:
         for loop in program.set_loops():
             if loop.reason.kind == "hash":
-                source = loop.reason.source
-                place = program.place(loop.iterable)
-                effect = (
-                    f"The order of this is different in every process, and it is passed to {loop.what}"
-                    if loop.sink == "argument"
-                    else f"The order of this loop is different in every process, and {loop.what} runs inside it"
-                )
-                yield self.finding(
-                    message=f"{effect}: {source.text} ({program.where(source.site, place.path)}).",
-                    place=place,
-                    help="Sort by something that is the same on every process, such as a name or a number.",
-                    related=tuple(
-                        Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()
-                    ),
-                    fix=program.mending.without_key(source.site) if source.site.ref.path == place.path else None,
-                    cause=program.cause(loop.reason),
-                )
+                effect = f"The order of this loop is different in every process, and {loop.what} runs inside it"
+                yield self._order(program, loop.iterable, loop.reason, effect)
+
+    def _order(self, program: Program, site: Site, reason: Reason, effect: str) -> Diagnostic:
+        source, place = reason.source, program.place(site)
+        return self.finding(
+            message=f"{effect}: {source.text} ({program.where(source.site, place.path)}).",
+            place=place,
+            help="Sort by something that is the same on every process, such as a name or a number.",
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain()),
+            fix=program.mending.without_key(source.site) if source.site.ref.path == place.path else None,
+            cause=program.cause(reason),
+        )

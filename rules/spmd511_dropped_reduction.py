@@ -19,7 +19,9 @@ class DroppedReduction(Rule):
     is stored under a name that is not read afterwards. On the host, finds calls of functions that only reduce their
     arguments over the devices, such as one that averages the running statistics of all replicas, if the result is
     stored under a name that is not read any more, and the function goes on with what was to be reduced, or with what it
-    made of it. A call that is only timed, or made to compile the program, is none of these.
+    made of it. A call that is only timed, or made to compile the program, is none of these. Also finds reductions and
+    gatherings of mpi4jax, and those of mpi4py that return what they compute (`comm.allreduce`, not `comm.Allreduce`),
+    if nothing uses the result.
 
     ## Why it matters
 

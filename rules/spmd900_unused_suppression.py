@@ -13,9 +13,10 @@ class UnusedSuppressionRule(RunRule):
 
     ## What it does
 
-    Reports each code or name in `# spmdlint: ignore[...]` and `# noqa: ...` that suppresses nothing although its rule
-    ran, each one that belongs to no installed rule, and each `ignore` that names no rule at all. Also reports comments
-    that look like a directive but are not one, such as `# spmdlint: disable=...`, and each `# spmdlint: uniform` at
+    Reports each code or name in `# spmdlint: ignore[...]`, `# spmdlint: ignore-file[...]` and `# noqa: ...` that
+    suppresses nothing although its rule ran, each one that belongs to no installed rule, and each `ignore` or
+    `ignore-file` that names no rule at all. Also reports comments that look like a directive but are not one, such as
+    `# spmdlint: disable=...`, an `ignore-file` that does not have a line to itself, and each `# spmdlint: uniform` at
     code that stores no value and defines no function.
 
     ## Why it matters
@@ -37,8 +38,9 @@ class UnusedSuppressionRule(RunRule):
 
     ## Limits
 
-    A bare `# noqa`, and other tools' codes in a `noqa`, are never reported. Neither are suppressions of rules that
-    did not run, those in a file that does not parse, and those of this rule and SPMD901 themselves.
+    A bare `# noqa`, `ignore-file[ALL]`, and other tools' codes in a `noqa`, are never reported. Neither are
+    suppressions of rules that did not run, those in a file that does not parse, and those of this rule and SPMD901
+    themselves.
     """
 
     code = "SPMD900"
@@ -60,10 +62,17 @@ def _fix(unused: UnusedSuppression) -> Fix | None:
 
 
 def _words(unused: UnusedSuppression) -> tuple[str, str]:
+    where = "in this file" if unused.in_file else "here"
     if not unused.selector:
+        form = "ignore-file[CODE] reason; ALL stands for all rules" if unused.in_file else "ignore[CODE] reason"
         return (
             "This comment names no rule, so it suppresses nothing.",
-            "Name the rule in brackets, with a reason after them: spmdlint: ignore[CODE] reason.",
+            f"Name the rule in brackets, with a reason after them: spmdlint: {form}.",
+        )
+    if unused.is_beside:
+        return (
+            "This comment is about the whole file, but does not have a line to itself, so it suppresses nothing.",
+            "Put it on a line of its own at the top of the file, not indented.",
         )
     if unused.is_directive and unused.selector == "uniform":
         return (
@@ -74,7 +83,7 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
         near = f"Did you mean {unused.nearest!r}? " if unused.nearest else ""
         return (
             f"This comment says {unused.selector!r}, which is not a spmdlint directive, so it does nothing.",
-            f"{near}The directives are 'spmdlint: ignore[CODE] reason' and 'spmdlint: uniform'.",
+            f"{near}The directives are spmdlint: ignore[CODE] reason, ignore-file[CODE] reason, and uniform.",
         )
     if unused.is_family:
         return (
@@ -96,6 +105,6 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
             return f"{text}, and the comment there suppresses it.", way_out
         return f"{text}.", "Move the comment there, if it is about that finding; otherwise delete it."
     return (
-        f"This comment suppresses {unused.selector}, which reports nothing here.",
+        f"This comment suppresses {unused.selector}, which reports nothing {where}.",
         "Delete it, so that it cannot hide a later finding.",
     )

@@ -15,14 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.api import Status as Status
     from spmdlint.runtime_checks.api import assert_equal as assert_equal
+    from spmdlint.runtime_checks.api import check_replicas as check_replicas
     from spmdlint.runtime_checks.api import disable as disable
     from spmdlint.runtime_checks.api import enable as enable
+    from spmdlint.runtime_checks.api import local as local
     from spmdlint.runtime_checks.api import status as status
     from spmdlint.runtime_checks.api import track as track
     from spmdlint.runtime_checks.errors import ChecksFailedError as ChecksFailedError
     from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError
 
-_API = ("Status", "assert_equal", "disable", "enable", "status", "track")
+_API = ("Status", "assert_equal", "check_replicas", "disable", "enable", "local", "status", "track")
 _ERRORS = ("ChecksFailedError", "DivergenceError")
 
 

@@ -1,4 +1,4 @@
-"""The public functions: ``enable``, ``disable``, ``status``, ``track``, ``assert_equal``."""
+"""The public functions: ``enable``, ``disable``, ``status``, ``track``, and those about values."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -150,6 +151,41 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
         check_value(value)
     elif hook.session.is_due(name, every):
         announce(hook.session, "assert_equal", name=name, value=as_value(value))
+
+
+def check_replicas(tree: Any, *, name: str = "replicas", every: int = 1) -> None:
+    """Check that arrays over several processes hold the same wherever they claim to; itself a parallel call.
+
+    Of the arrays of a pytree, whatever devices of several processes hold a copy of is compared by digests that the
+    devices compute; nothing else is, and no array is copied to the host. With ``every=N``, only every N-th call for a
+    name compares, starting with the first.
+
+    Raises :class:`DivergenceError` (kind "value") according to the policy, and ``ValueError`` for ``every`` below 1.
+    """
+    if every < 1:
+        raise ValueError(f"check_replicas: every must be at least 1, not {every}.")
+    session = _session()
+    if session is None or not session.is_due(f"check_replicas {name}", every):
+        return
+    from spmdlint.runtime_checks.calls.named import announce
+    from spmdlint.runtime_checks.calls.replicas import replicas_in
+
+    announce(session, "check_replicas", name=name, given=replicas_in(tree, session.me))
+
+
+def local(value: T) -> T:
+    """Declare that a value, or the arrays and numbers of a pytree, may differ between the processes; returns it.
+
+    It is then not compared where it is passed to a call over several processes, or made an array of. A number comes
+    back as an array of JAX that has the number's type for JAX; arrays come back as they are.
+    """
+    session = _session()
+    if session is None:
+        return value
+    import jax
+
+    freed: T = jax.tree_util.tree_map(session.own.values.free, value)
+    return freed
 
 
 def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

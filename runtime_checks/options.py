@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 Mode = Literal["lockstep", "background", "off"]
 Policy = Literal["raise", "exit", "report"]
+Compared = Literal["sample", "all", "small", "off"]  # of arrays from the host
 
 MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
 POLICY_VARIABLE = "SPMDLINT_ON_DIVERGENCE"
@@ -28,6 +29,8 @@ JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 DIVERGED_STATUS = 3
 INTERRUPTED_STATUS = 130
+VALUES_VARIABLE = "SPMDLINT_VALUES"
+LOCAL_VARIABLE = "SPMDLINT_LOCAL_VALUES"
 EXIT_VARIABLE = "SPMDLINT_EXIT_STATUS"
 
 
@@ -40,7 +43,8 @@ class Options:
     processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
     the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
     "off" is none. ``exit_status`` is that of a process which the checks end after a divergence. A job of
-    more than ``lockstep_up_to`` processes is not checked in lockstep.
+    more than ``lockstep_up_to`` processes is not checked in lockstep. ``values`` is what is compared of arrays from the
+    host, but for the functions ``local_values``.
     """
 
     mode: Mode = "lockstep"
@@ -53,6 +57,8 @@ class Options:
     join_within: float = JOIN_WITHIN
     exit_status: int = DIVERGED_STATUS
     lockstep_up_to: int = LOCKSTEP_UP_TO
+    values: Compared = "sample"
+    local_values: tuple[str, ...] = ()
 
     @property
     def rehearsal(self) -> bool:
@@ -101,6 +107,8 @@ def choose(
         join_within=join_within,
         lockstep_up_to=int(_number(given, LOCKSTEP_VARIABLE, LOCKSTEP_UP_TO)),
         exit_status=DIVERGED_STATUS if folder else _status(given),
+        values=_values(given),
+        local_values=tuple(filter(None, given.get(LOCAL_VARIABLE, "").replace(",", " ").split())),
     )
 
 
@@ -139,6 +147,13 @@ def _status(given: Mapping[str, str]) -> int:
     if number != int(number) or not 1 <= number <= 255:
         raise ValueError(f"{EXIT_VARIABLE} is {given.get(EXIT_VARIABLE)!r}: give a number from 1 to 255.")
     return int(number)
+
+
+def _values(given: Mapping[str, str]) -> Compared:
+    chosen = given.get(VALUES_VARIABLE) or "sample"
+    if chosen not in get_args(Compared):
+        raise ValueError(f"{VALUES_VARIABLE} is {chosen!r}: use one of {', '.join(get_args(Compared))}.")
+    return chosen  # type: ignore[return-value]
 
 
 def _is_above_0(given: object) -> bool:

@@ -106,9 +106,13 @@ class ProgramRecord(ProgramFields, total=False):
 
 
 class Side(ProgramRecord, Place, total=False):
-    """All that is known of a call of one process, for a comparison; ``texts`` is its lowered module, packed."""
+    """All that is known of a call of one process, for a comparison; ``texts`` is its lowered module, packed.
+
+    ``given`` has the tags of what is meant to be one value, by the number of the argument, counted from the last.
+    """
 
     digest: str
+    given: dict[str, str]
     texts: dict[str, str]
     first: FirstValue
 
@@ -138,6 +142,7 @@ class Message(_Announced, Place, total=False):
 
     tags: str
     source: bool
+    given: dict[str, str]
 
 
 class Details(Side, total=False):
@@ -157,6 +162,7 @@ class Subtree(_Judged, total=False):
     digest: str
     tags: str
     sources: Count
+    given: dict[str, str]
 
 
 class WaitRecord(Place, total=False):
@@ -265,7 +271,10 @@ class EventRecord(TypedDict, total=False):
 
 
 class HistoryRecord(TypedDict):
-    """The last calls of a process: a table of events, and places in it."""
+    """The last calls of a process: a table of events, and places in it.
+
+    ``given`` has a digest of what calls are given, by their group and number.
+    """
 
     state: str
     end: State
@@ -273,6 +282,7 @@ class HistoryRecord(TypedDict):
     groups: dict[str, tuple[Count, Hash]]
     table: list[EventRecord]
     calls: str
+    given: list[tuple[str, Count, Hash]]
     quiet: dict[str, list[QuietRecord]]
 
 
@@ -283,7 +293,16 @@ class Question(TypedDict, total=False):
     history: Count
     program: str
     texts: str
+    given: tuple[str, Count]
     stack: bool
+
+
+class GivenRecord(TypedDict, total=False):
+    """What a call is given as one argument: its tag, the value in words, and what made an array of it, if known."""
+
+    tag: str
+    words: str
+    maker: str | None
 
 
 class Answer(TypedDict, total=False):
@@ -294,6 +313,7 @@ class Answer(TypedDict, total=False):
     history: HistoryRecord
     program: ProgramRecord
     texts: dict[str, str]
+    given: dict[str, GivenRecord]
     where: Where
 
 

@@ -13,6 +13,7 @@ from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.ending.declared import Ending
@@ -44,7 +45,7 @@ class Session:
         self.count = count
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
-        self.own = own = ThisProcess()
+        self.own = own = ThisProcess(Values(options.values, options.local_values))
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, checks, self._complete)
         self.others = others = OtherProcesses(job, own)

@@ -58,10 +58,12 @@ class BranchRule(Rule):
         kind = found.reason.kind
         usual = self.other_ways_out.get(kind, self.way_out)
         way_out = " ".join(filter(None, (usual, self.more_ways_out.get(kind))))
+        unless = " (unless the array is whole on every process already, which is not known here)"
+        unless = unless if found.call.of_devices else ""
         finding = self.finding(
             message=(f"{name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."),
             place=place,
-            help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
+            help=f"{effect}, so the job hangs or pairs the wrong calls{unless}. {way_out}",
             related=tuple(related),
             cause=program.cause(found.reason) or (program.place(found.branch),),
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 from spmdlint.diagnostics import Severity
+
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 MultiProcess = Literal["auto", "always", "never"]
 
@@ -65,7 +67,7 @@ def _inside(value: object, root: Path) -> tuple[Path, ...]:
 def _version(value: object, _root: Path) -> tuple[int, ...] | None:
     if value == "newest":
         return None
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]+(\.[0-9]+)*", value):
+    if not isinstance(value, str) or not VERSION.fullmatch(value):
         raise ValueError
     return tuple(int(part) for part in value.split("."))
 
@@ -108,6 +110,36 @@ def _tables(value: object, _root: Path) -> dict[str, Any]:
         raise ValueError
     return value
 
+
+Form = Mapping[str, Any]
+"""What a value looks like, as a JSON schema."""
+
+STRING: Form = {"type": "string"}
+STRINGS: Form = {"type": "array", "items": STRING}
+BOOLEAN: Form = {"type": "boolean"}
+
+
+def each(form: Form) -> Form:
+    """A table whose values have a form."""
+    return {"type": "object", "additionalProperties": form}
+
+
+_SEVERITIES: Form = {"enum": list(get_args(Severity))}
+
+FORMS: Mapping[Callable[[object, Path], object], Form] = {
+    _strings: STRINGS,
+    _folders: STRINGS,
+    _inside: STRINGS,
+    _boolean: BOOLEAN,
+    _beside: STRING,
+    _file: STRING,
+    _severity: _SEVERITIES,
+    _severities: each(_SEVERITIES),
+    _selectors_of_patterns: each(STRINGS),
+    _version: {**STRING, "pattern": f"^(newest|{VERSION.pattern})$"},
+    _multi_process: {"enum": list(get_args(MultiProcess))},
+}
+"""What each reader accepts; that files and rules exist is known only when a configuration is read."""
 
 _SELECTORS = "a list of strings: codes, prefixes of codes or names of rules"
 

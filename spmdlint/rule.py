@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from spmdlint.analysis.divergence.turns import Turn as Turn
     from spmdlint.analysis.evaluation.values import Site as Site
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
+    from spmdlint.analysis.inputs.contracts import Breach as Breach
     from spmdlint.analysis.inputs.given import Given as Given
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
+    from spmdlint.analysis.inputs.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.inputs.placed import Placed as Placed
-    from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
-    from spmdlint.analysis.inputs.shares import ShuffledShare as ShuffledShare
     from spmdlint.analysis.inputs.wholebatch import WholeBatch as WholeBatch
     from spmdlint.analysis.meshtypes.bodies import Unreduced as Unreduced
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.program import Program as Program
     from spmdlint.analysis.setup.absent import UseOfAbsent as UseOfAbsent
     from spmdlint.analysis.variance.origins import Reason as Reason
-    from spmdlint.analysis.variance.ownpart import OwnPart as OwnPart
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")
@@ -154,7 +153,8 @@ class UnusedSuppression(Struct, frozen=True):
     ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
     ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
     ``ignore``, and ``is_family`` if it is the beginning of several codes. ``meant`` is where the rule reports something
-    that points to the line of the comment, and ``is_meant_silenced`` is set if a comment silences it there.
+    that points to the line of the comment, and ``is_meant_silenced`` is set if a comment silences it there. ``in_file``
+    is set if the comment is about a whole file, and ``is_beside`` if it is then indented or at the end of a line.
     """
 
     place: Place
@@ -166,6 +166,8 @@ class UnusedSuppression(Struct, frozen=True):
     is_family: bool = False
     meant: Place | None = None
     is_meant_silenced: bool = False
+    in_file: bool = False
+    is_beside: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -400,7 +400,7 @@ def test_standard_input_stands_for_a_file(project):
 
 def test_standard_input_without_a_name(project):
     outcome = project.run("check", "-", "--output-format", "concise", stdin=project.hazard.encode())
-    assert outcome.out.startswith("<stdin>:7:9: SPMD301 ")
+    assert outcome.out.startswith("<stdin>:7:9: error: SPMD301 ")
 
 
 def test_standard_input_of_an_excluded_file(project):

@@ -14,6 +14,7 @@ import check_jsonschema
 import jsonschema
 import pytest
 import yaml
+from pre_commit import clientlib
 
 import spmdlint
 from spmdlint.cli import rehearsal
@@ -54,12 +55,17 @@ def test_the_workflow_for_releases_is_valid():
         assert done.returncode == status
 
 
-def test_the_recipes_are_valid():
+def test_the_recipes_are_valid(tmp_path):
     kinds = []
     for language, text in recipes():
         if language != "yaml":
             continue
         data = yaml.safe_load(text)
+        if "repos" in data:  # of pre-commit, which reads it itself
+            path = tmp_path / "config.yaml"
+            path.write_text(text)
+            clientlib.load_config(str(path))
+            continue
         kind = "github-workflows" if "jobs" in data else "gitlab-ci"
         if kind == "github-workflows" and True in data:
             data["on"] = data.pop(True)  # YAML takes the key for a boolean

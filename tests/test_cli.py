@@ -63,6 +63,16 @@ def test_help_lists_the_subcommands(project):
     assert "rule" in outcome.out
 
 
+def test_help_lists_what_people_use_and_help_all_the_rest(project):
+    short, full = (project.run("check", option) for option in ("--help", "--help-all"))
+    assert (short.status, full.status) == (0, 0)
+    listed, every = (set(re.findall(r"^  (?:-\w(?: \w+)?, )?(--[\w-]+)", each.out, re.M)) for each in (short, full))
+    assert len(listed - {"--help", "--help-all"}) == 10
+    assert listed < every
+    assert {"--no-cache", "--jobs", "--stdin-filename"} <= every - listed
+    assert "--no-cache" not in short.out
+
+
 def test_help_is_a_word_too(project):
     assert project.run("help") == project.run("--help")
     assert project.run("help", "run") == project.run("run", "--help")
@@ -81,7 +91,7 @@ def test_no_arguments_show_the_help_and_fail(project):
         ("chekc", "There is no command 'chekc'. Did you mean 'check'?"),
         ("spmdlint.toml", "There is no command 'spmdlint.toml'. 'spmdlint check spmdlint.toml' lints it."),
         ("--versoin", "spmdlint has no option --versoin. Did you mean --version?"),
-        ("check --unknown", "spmdlint check has no option --unknown. 'spmdlint check --help' lists the options."),
+        ("check --unknown", "spmdlint check has no option --unknown. 'spmdlint check --help-all' lists the options."),
         ("check --output-formt=json", "spmdlint check has no option --output-formt. Did you mean --output-format?"),
         ("check --output-format sarfi", "--output-format does not take 'sarfi'. Did you mean 'sarif'?"),
         ("check --output-format xml", "--output-format does not take 'xml'. It takes concise, full, github,"),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from spmdlint.config import read_config
 from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
+from spmdlint.keys import KEYS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def test_pyproject_and_own_file_say_the_same(project):
@@ -112,6 +121,83 @@ def test_every_key_is_read(project):
     assert config.src == (project.root / "lib",)
     assert config.jax_version == (0, 6, 2)
     assert config.multi_process == "always"
+
+
+# -- the schema for editors
+
+SETTINGS = {
+    "extend": ('"base.toml"', "1"),
+    "select": ('["SPMD1"]', '"SPMD1"'),
+    "ignore": ('["SPMD101"]', "[1]"),
+    "extend-select": ('["SPMD3"]', "true"),
+    "rules": ('["lint_rules"]', '"lint_rules"'),
+    "per-file-ignores": ('{"old/" = ["SPMD1"]}', '{"old/" = "SPMD1"}'),
+    "severity": ('{SPMD1 = "info"}', '{SPMD1 = "none"}'),
+    "fail-on": ('"warning"', '"never"'),
+    "baseline": ('"known.json"', '["known.json"]'),
+    "preview": ("true", '"yes"'),
+    "exclude": ('["old"]', "{}"),
+    "force-exclude": ("false", "0"),
+    "src": ('["lib"]', '"lib"'),
+    "jax-version": ('"0.6.2"', '"0.-6"'),
+    "multi-process": ('"always"', '"sometimes"'),
+    "expected-failures": ("true", "1"),
+    "knowledge": ('{aliases = {"a.b" = "jax.pmap"}}', '{aliases = {"a.b" = 1}}'),
+}
+OTHERS = {
+    "newest": ('jax-version = "newest"', True),
+    "a function": ('[knowledge.functions."a.b"]\nparallel = true\nkind = "map"\nfunction = ["f", "g"]', True),
+    "a method": ('[knowledge.methods."a.B.c"]\nsource = "identity"\nat_most = 1', True),
+    "an unknown key": ("colour = 1", False),
+    "an unknown kind": ('[knowledge.functions."a.b"]\nkind = "tree"', False),
+    "an unknown key of a function": ('[knowledge.functions."a.b"]\ncolour = 1', False),
+    "a number that is none": ('[knowledge.functions."a.b"]\nat_most = "1"', False),
+}
+
+
+@pytest.fixture(scope="module")
+def accepts():
+    from spmdlint.schema import schema
+
+    jsonschema.Draft7Validator.check_schema(schema())
+    return jsonschema.Draft7Validator(schema()).is_valid
+
+
+@pytest.mark.parametrize("name", [key.name for key in KEYS])
+def test_the_schema_and_the_linter_accept_the_same(project, accepts, name):
+    project.write({"lib/a.py": "", "base.toml": "", "known.json": "{}", "lint_rules/readme": ""})
+    for value, right in zip(SETTINGS[name], (True, False), strict=True):
+        text = f"{name} = {value}\n"
+        project.write({"spmdlint.toml": text})
+        assert accepts(tomllib.loads(text)) == right
+        if right:
+            read_config(project.root, project.root / "spmdlint.toml")
+        elif name == "knowledge":
+            assert project.run("check", "lib").status == 2
+        else:
+            with pytest.raises(UsageError):
+                read_config(project.root, project.root / "spmdlint.toml")
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_the_schema_knows_what_is_in_the_tables(project, accepts, case):
+    text, right = OTHERS[case]
+    project.write({"spmdlint.toml": text, "a.py": "x = 1\n"})
+    assert accepts(tomllib.loads(text)) == right
+    assert project.run("check").status == (0 if right else 2)
+
+
+def test_the_schema_is_printed_with_defaults_and_descriptions(project):
+    printed = json.loads(project.run("schema").out)
+    assert list(printed["properties"]) == [key.name for key in KEYS]
+    assert printed["properties"]["select"]["default"] == ["ALL"]
+    assert printed["properties"]["fail-on"]["default"] == "info"
+    assert "default" not in printed["properties"]["baseline"]
+    assert "](" not in json.dumps(printed)
+    shared = json.loads(project.run("schema", "--pyproject").out)
+    accepts = jsonschema.Draft7Validator(shared).is_valid
+    assert accepts({"project": {"name": "a"}, "tool": {"spmdlint": {"select": ["ALL"]}, "ruff": {}}})
+    assert not accepts({"tool": {"spmdlint": {"selct": ["ALL"]}}})
 
 
 def test_defaults(project):
@@ -233,6 +319,47 @@ def test_knowledge_of_the_users_own(project):
     assert project.check().found == []
     project.write({"spmdlint.toml": ACME})
     assert project.check().found == [("train.py", 6, "SPMD101"), ("train.py", 12, "SPMD301")]
+
+
+WRAPPED = """
+[knowledge.functions."acme.put"]
+parameters = ["x", "sharding"]
+agree = { x = "copies order" }
+laid_out = "sharding"
+
+[knowledge.functions."acme.begin"]
+parameters = ["step"]
+agree = { step = "content" }
+"""
+WRAPPERS = """\
+import acme
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+jax.distributed.initialize()
+mesh = Mesh(np.array(jax.devices()), ("data",))
+
+
+def feed(table, wanted, step):
+    acme.begin(step)
+    acme.begin(step + jax.process_index())
+    acme.put(np.full((8,), jax.process_index()), NamedSharding(mesh, P()))
+    acme.put(np.stack([table[name] for name in set(wanted)]), NamedSharding(mesh, P("data")))
+    acme.put(np.stack([table[name] for name in sorted(set(wanted))]), NamedSharding(mesh, P("data")))
+"""
+
+
+def test_contracts_of_the_users_own(project):
+    project.write({"train.py": WRAPPERS})
+    assert project.check().found == []
+    project.write({"spmdlint.toml": WRAPPED})
+    assert project.check().found == [
+        ("train.py", 13, "SPMD504"),
+        ("train.py", 14, "SPMD504"),
+        ("train.py", 15, "SPMD201"),
+    ]
 
 
 GROUP = """\
@@ -385,6 +512,8 @@ def test_what_the_project_defines_is_what_the_user_declares(project, package):
         ("[knowledge.functions.f]\nkind = 'maps'", "'map'"),
         ("[knowledge.functions.f]\nsource = 'clocks'", "'clock'"),
         ("[knowledge.functions.f]\nparallel = 'yes'", "true or false"),
+        ("[knowledge.functions.f]\nparameters = ['x']\nagree = { x = 'contents' }", "'content'"),
+        ("[knowledge.functions.f]\nparameters = ['x']\nagree = { y = 'content' }", "'y'"),
         ("[knowledge.functions.f]\nparameters = 'x'", "a list of strings"),
         ("[knowledge.functions.f]\nparameters = ['x']\naxes = 'axis'", "'axis', which is not one of its parameters"),
         ("[knowledge.aliases]\nf = 1", "the name that it refers to"),

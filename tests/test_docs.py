@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from spmdlint.config import settings
-from spmdlint.knowledge.described import KINDS, SOURCES
+from spmdlint.knowledge.described import FACETS, KINDS, SOURCES
 from spmdlint.knowledge.load import Kind, Known, Source
 from spmdlint.runtime_checks import options
 
@@ -40,7 +41,7 @@ def blocks(*languages: str) -> Any:
     for path in PAGES:
         for number, block in enumerate(_BLOCK.finditer(path.read_text(encoding="utf-8"))):
             if block[2] in languages:
-                lines = block[3].splitlines()
+                lines = textwrap.dedent(block[3]).splitlines()
                 found.append(pytest.param("\n".join(lines) + "\n", id=f"{path.name}-{number}"))
     return pytest.mark.parametrize("text", found)
 
@@ -83,11 +84,11 @@ def test_settings_are_settings(text, project):
 @blocks("", "sh", "yaml", "python")
 def test_options_exist(text, project):
     for line in re.findall(
-        r"(?:^|[;&|] *|run: (?:>-\s*)?|- )(spmdlint (?:check|run|rule|explain|ledger) .*)", text, re.M
+        r"(?:^|[;&|] *|run: (?:>-\s*)?|- )(spmdlint (?:check|run|rule|explain|ledger|schema) .*)", text, re.M
     ):
         words = line.partition(" -- ")[0].split("#")[0].split()
         command = words[1:3] if words[1] == "ledger" else words[1:2]
-        known = project.run(*command, "--help").out
+        known = project.run(*command, "--help-all" if command == ["check"] else "--help").out
         for option in words[2:]:
             if option.startswith("--"):
                 assert option in known, line
@@ -111,10 +112,48 @@ def test_the_screenshot_shows_what_is_printed():
     assert "".join(shown.split()) == "".join(f"$ spmdlint check train.py\n{plain}".split())
 
 
-def test_every_page_is_reached_from_the_first():
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^([\w/-]+)$", index, re.MULTILINE))
-    assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
+def listed(page: str) -> set[str]:
+    """The pages in the lists of a page, which make its sidebar."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```\{toctree\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"^([\w/-]+)$", "".join(found), re.MULTILINE))
+
+
+def test_every_page_is_reached_from_the_first_or_from_that_of_the_maintainers():
+    ours, maintainers = listed("index.md"), listed("maintainers.md")
+    assert {path.stem for path in DOCS.glob("*.md")} - {"index", "maintainers"} == (ours | maintainers) - {
+        "rules/README"
+    }
+    assert not ours & maintainers
+    assert "(maintainers.md)" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+FRONT = ("lint", "rehearse", "job")
+
+
+@pytest.mark.parametrize("page", [*(DOCS / f"{name}.md" for name in FRONT), REPOSITORY / "README.md"], ids=str)
+def test_the_front_door_is_short(page):
+    assert len(page.read_text(encoding="utf-8").split()) <= 900
+
+
+def test_the_front_door_comes_first():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    first = re.search(r"^```\{toctree\}\n.*?\n\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert first is not None
+    assert tuple(first[1].split()[:3]) == FRONT
+
+
+_GENERATED = re.compile(
+    r"<!-- Generated from .*?<!-- End of what is generated. -->|<!-- (small|medium|large) -->.*?<!-- end of \1 -->",
+    re.DOTALL,
+)
+_OUTGOING = ("engine.md", "engine-status.md")  # which are being replaced
+
+
+def test_all_pages_together_are_at_most_30_000_words():
+    """Without what is generated."""
+    texts = [path.read_text(encoding="utf-8") for path in PAGES if path.name not in _OUTGOING]
+    assert sum(len(_GENERATED.sub("", text).split()) for text in texts) <= 30_000
 
 
 def test_the_architecture_names_every_module_of_the_analysis() -> None:
@@ -161,6 +200,7 @@ def test_every_key_of_a_function_is_told_as_it_is_accepted(project):
     assert (set(KINDS), set(SOURCES)) == (set(get_args(Kind)), set(get_args(Source)))
     chosen = {"kind": [f'"{kind}"' for kind in KINDS], "source": [f'"{source}"' for source in SOURCES]}
     chosen["raised"] = chosen["source"]
+    chosen["agree"] = [f'{{ x = "{facet}" }}' for facet in FACETS]
     tables = []
     for key, (value, _) in told.items():
         for number, sample in enumerate(chosen.get(key, [SAMPLES[value][0]])):

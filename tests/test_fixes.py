@@ -230,7 +230,7 @@ def test_safe_fixes_only_unless_asked_for_and_what_is_left_is_said(project):
     project.write({"a.py": MISSPELLED, "b.py": OLD})
     outcome = project.run("check", "--output-format", "concise")
     assert outcome.status == 1
-    assert "b.py:3:5: SPMD602 [*] " in outcome.out
+    assert "b.py:3:5: error: SPMD602 [*] " in outcome.out
     assert outcome.out.endswith("Found 2 problems.\n[*] 1 fixable with '--fix' (1 more with '--unsafe-fixes').\n")
     outcome = project.run("check", "--fix", "--output-format", "concise")
     assert outcome.status == 1

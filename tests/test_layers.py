@@ -16,8 +16,23 @@ APART = ("rules", "runtime_checks")  # links to folders that are packages by the
 
 # From top to bottom; nothing imports from further up.
 LAYERS = ("cli", "server", "engine", "analysis", "program", "files", "config", "rule", "diagnostics")
-# The layers of the second engine, which know nothing of the first.
-SECOND = ("hazards", "domains", "core", "program")
+# The folders of the analysis from top to bottom, and between them the modules beside them.
+ANALYSIS = (
+    *(
+        "sampling",
+        "load",
+        "program",
+        "nodefacts",
+        "answers",
+        "ways",
+        "words",
+        "explanation",
+        "firstprocess",
+        "uniformity",
+    ),
+    *("divergence", "inputs", "setup", "meshtypes", "order", "axes", "placement", "variance", "worlds", "callgraph"),
+    "evaluation",
+)
 # The folders of the runtime checks, and the modules beside them.
 RUNTIME = (
     "page",
@@ -87,10 +102,25 @@ def test_a_layer_imports_from_below(layer: str) -> None:
     assert not graph()[layer] & above
 
 
-@pytest.mark.parametrize("layer", SECOND)
-def test_a_layer_of_the_second_engine_imports_from_below(layer: str) -> None:
-    above = {"analysis", *SECOND[: SECOND.index(layer)]}
-    assert not graph()[layer] & above
+@functools.cache
+def analysis_graph() -> dict[str, set[str]]:
+    root = ROOT / "analysis"
+    found: dict[str, set[str]] = {}
+    for path in root.rglob("*.py"):
+        own = unit(path, root)
+        found.setdefault(own, set()).update(
+            other for other in imported(path, "spmdlint.analysis", types=True) if other != own
+        )
+    return found
+
+
+def test_every_part_of_the_analysis_has_a_layer() -> None:
+    assert set(analysis_graph()) - {"__init__"} == set(ANALYSIS)
+
+
+@pytest.mark.parametrize("layer", ANALYSIS)
+def test_a_layer_of_the_analysis_imports_from_below(layer: str) -> None:
+    assert analysis_graph()[layer] <= set(ANALYSIS[ANALYSIS.index(layer) + 1 :])
 
 
 @functools.cache

@@ -256,3 +256,53 @@ def test_a_file_is_told_from_others_with_its_name(project, folder, others, said)
     project.write({"train.py": train, **{f"{each}saving.py": SAVING for each in (folder, *others)}})
     (finding,) = project.check().json
     assert f"which makes it at {said})" in finding["message"]
+
+
+GATHER = """
+import jax
+from jax.experimental import multihost_utils
+
+
+def tell(loss):
+    if jax.process_index() == 0:
+        print(multihost_utils.process_allgather(loss{tiled}))
+"""
+
+
+@pytest.mark.parametrize("tiled", ["", ", tiled=True"])
+def test_a_gather_of_a_global_array_may_exchange_nothing_and_the_help_says_so(project, tiled):
+    project.write({"a.py": GATHER.format(tiled=tiled)})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD301"
+    assert ("unless the array is whole on every process already" in finding["help"]) == bool(tiled)
+
+
+BOUND = """
+import functools
+import jax
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("data",))
+
+
+def step(model, optimizer, params, state, batch, key, scale=1.0):
+    return params
+
+
+mapped = jax.shard_map(functools.partial({bound}), mesh=mesh, in_specs=(P(), P("data")), out_specs=P())
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("step, None, None, scale=2.0", "step takes 4 arguments besides the 3 that are bound."),
+        ("step, None, scale=2.0", "step takes 5 arguments besides the 2 that are bound."),
+        ("functools.partial(step, None), None", "step takes 4 to 5 arguments besides the 2 that are bound."),
+        ("step, None", "step takes 5 to 6 arguments besides the 1 that is bound."),
+    ],
+)
+def test_specs_are_counted_against_what_is_not_bound_yet(project, bound, said):
+    project.write({"a.py": BOUND.format(bound=bound)})
+    (finding,) = project.check("--select", "SPMD104").json
+    assert finding["message"] == f"in_specs has 2 specs, but {said}"

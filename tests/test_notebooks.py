@@ -66,8 +66,8 @@ def test_a_folder_of_nothing_but_notebooks_is_linted(training):
 
 def test_people_see_the_cell_and_its_rows(training):
     lines = training.run("check", "--output-format", "concise").out.splitlines()
-    assert lines[0].startswith("train.ipynb:cell 5:2:5: SPMD301 ")
-    assert lines[2].startswith("train.ipynb:cell 6:3:5: SPMD301 ")
+    assert lines[0].startswith("train.ipynb:cell 5:2:5: error: SPMD301 ")
+    assert lines[2].startswith("train.ipynb:cell 6:3:5: error: SPMD301 ")
     full = training.run("check").out
     assert " --> train.ipynb:cell 5:2:5\n  |\n1 | if jax.process_index() == 0:\n2 |     save(1)\n" in full
     assert "2 | if jax.process_index() == 0:\n3 |     multihost_utils.sync_global_devices('x')\n" in full

@@ -40,7 +40,7 @@ def test_full():
     assert (
         full(text, place(5, 5, 5, 11), related=related, help="Let every process call it.")
         == """\
-SPMD301 varying-condition: Something disagrees.
+error: SPMD301 varying-condition: Something disagrees.
  --> a.py:5:5
   |
 4 | if rank == 0:
@@ -147,7 +147,15 @@ def test_full_is_the_same_with_colours_taken_out():
 
 def test_concise():
     text = "".join(renderer("concise")(report("x\n", place(1, 1, 1, 2), "It\nbreaks.")))
-    assert text == "a.py:1:1: SPMD301 It breaks.\nFound 1 problem.\n"
+    assert text == "a.py:1:1: error: SPMD301 It breaks.\nFound 1 problem.\n"
+
+
+@pytest.mark.parametrize("severity", ["error", "warning", "info"])
+@pytest.mark.parametrize("name", ["full", "concise"])
+def test_the_severity_is_in_the_text(project, name, severity):
+    project.write({"a.py": project.hazard, "spmdlint.toml": f'[severity]\nSPMD301 = "{severity}"\n'})
+    (line, *_) = project.run("check", "--output-format", name).out.splitlines()
+    assert f"{severity}: SPMD301 " in line
 
 
 def test_json_has_the_shape_of_ruff():

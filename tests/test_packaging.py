@@ -140,7 +140,7 @@ def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
     (tmp_path / "train.py").write_text(BARRIER)
     done = run(programs / "spmdlint", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("train.py:5:5: SPMD301 ")
+    assert done.stdout.startswith("train.py:5:5: error: SPMD301 ")
     for command, extra in ((("server",), "server"), (("run", "-n", "2", "train.py"), "runtime")):
         done = run(programs / "spmdlint", *command, cwd=tmp_path)
         assert done.returncode == 2

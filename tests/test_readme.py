@@ -22,9 +22,11 @@ else:
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 # Where a reader is told which JAX to use.
-RANGES = ("README.md", "docs/start.md", "docs/runtime.md", "CHANGELOG.md")
+RANGES = ("README.md", "docs/rehearse.md", "docs/runtime.md", "CHANGELOG.md")
 # Where a reader is told to name a version of ours.
-PINNED = ("README.md", "docs/check.md", "docs/ci.md")
+PINNED = ("docs/lint.md", "docs/ci.md")
+# Where a reader is told to install ours.
+INSTALLED = ("README.md", "docs/lint.md", "docs/rehearse.md")
 
 
 def read(name: str) -> str:
@@ -82,14 +84,18 @@ def test_the_version_to_pin_is_ours_and_it_is_said_while_it_is_not_released(name
     assert set(re.findall(r"(?:rev: |spmdlint@)v([\d.]+\d)", text)) == {spmdlint.__version__}
     unreleased = f"## {spmdlint.__version__} (unreleased)" in read("CHANGELOG.md")
     assert (f"Until v{spmdlint.__version__} is released" in text) == unreleased
-    if name == "README.md":
-        assert (f"Version {spmdlint.__version__} is not released yet" in text) == unreleased
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_it_is_said_that_nothing_is_released_while_that_is_so(name):
+    unreleased = f"## {spmdlint.__version__} (unreleased)" in read("CHANGELOG.md")
+    assert (f"Version {spmdlint.__version__} is not released yet" in flat(read(name))) == unreleased
 
 
 def test_the_finding_that_is_shown_is_found():
     done = spawn("check", "fixtures/demo", "--no-cache")
     assert done.returncode == 1
-    assert block("SPMD301 varying-condition").rstrip() in done.stdout
+    assert block("error: SPMD301 varying-condition").rstrip() in done.stdout
 
 
 def test_the_demo_has_three_hazards_two_of_them_spread_over_two_files(project):
@@ -99,6 +105,30 @@ def test_the_demo_has_three_hazards_two_of_them_spread_over_two_files(project):
     assert "three hazards, two of which are spread over two files" in flat(README)
     files = [len({each["filename"], *(related["filename"] for related in each["related"])}) for each in found]
     assert sorted(files) == [1, 2, 2]
+
+
+def commands() -> list[list[str]]:
+    """What the README has a reader type in a clone, after ``make demo``."""
+    lines = [line.partition("#")[0].split() for each in blocks() for line in each.splitlines()]
+    return [words[1:] for words in lines if words[:1] == ["spmdlint"]]
+
+
+def test_there_are_commands_of_each_kind():
+    assert {words[0] for words in commands()} == {"check", "rule", "explain", "run"}
+
+
+@pytest.mark.parametrize("words", [words for words in commands() if words[0] != "run"], ids=" ".join)
+def test_a_command_that_is_shown_works_in_a_clone(words):
+    done = spawn(*words)
+    assert done.returncode == (1 if words[0] == "check" else 0), done.stderr
+    assert done.stdout
+    assert done.stderr == ""
+
+
+def test_the_program_that_is_rehearsed_is_in_a_clone():
+    (words,) = [words for words in commands() if words[0] == "run"]
+    assert words == ["run", "-n", "2", "fixtures/divergent/swapped_calls.py"]
+    assert (REPOSITORY / words[-1]).is_file()
 
 
 def test_there_are_six_families():

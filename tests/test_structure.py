@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import sys
@@ -9,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+pytestmark = pytest.mark.xdist_group("structure")  # so that each package is counted once
 ROOT = Path(__file__).parents[1]
 HEAD = "from spmdlint.program import summary as s\n"
 
@@ -310,15 +317,41 @@ def test_tuned_numbers(structure, tmp_path):
 def test_the_command(structure, tmp_path, capsys):
     (tmp_path / "a.py").write_text(function(RECOGNISERS["along a chain"]) + "\n")
     assert structure.main([str(tmp_path)]) == 0
-    assert re.search(r"\| 8 \| 1 \| 1 \| 5 \| 0 \| 0 \|", capsys.readouterr().out)
+    assert re.search(r"\| 1 \| 8 \| 1 \| 1 \| 5 \| 0 \| 0 \|", capsys.readouterr().out)
     assert structure.main([str(tmp_path), "--list", "recognisers"]) == 0
     assert "a.py:3: asked" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         structure.main([str(tmp_path / "missing")])
 
 
-def test_the_analysis_itself_can_be_read(structure):
-    counts = structure.examine(ROOT / "spmdlint" / "analysis")
+@pytest.fixture(scope="module")
+def counted(structure):
+    """What is counted in a package, once."""
+    return functools.cache(lambda package: structure.examine(ROOT / "spmdlint" / package))
+
+
+def test_the_analysis_itself_can_be_read(counted):
+    counts = counted("analysis")
     assert counts.functions > 1000
     assert counts.number("recognisers") < counts.functions
     assert counts.number("codes") == 0
+
+
+PACKAGES = tomllib.loads((ROOT / "benchmarks" / "structure.toml").read_text(encoding="utf-8"))
+
+
+def test_the_ratchet_holds_every_package(structure):
+    assert set(PACKAGES) == set(structure.PACKAGES)
+    folders = {path.parent.name for path in (ROOT / "spmdlint").glob("*/__init__.py") if not path.parent.is_symlink()}
+    assert folders == set(structure.PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_does_not_grow(structure, counted, package):
+    """Whoever lets a figure fall writes it down, so that it cannot rise again: see CONTRIBUTING, "What grows"."""
+    today = structure.held(ROOT / "spmdlint" / package)
+    assert {
+        key: (figure, PACKAGES[package][key]) for key, figure in today.items() if figure > PACKAGES[package][key]
+    } == {}
+    below = {key for key, figure in today.items() if figure < 0.98 * PACKAGES[package][key] - 1}
+    assert not below, f"{sorted(below)} fell: python benchmarks/structure.py --write"

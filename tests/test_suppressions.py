@@ -356,3 +356,59 @@ def test_a_comment_holds_whichever_of_two_findings_is_shown(project):
 def test_a_comment_holds_for_the_rules_that_a_finding_stands_for_and_for_no_others(project):
     project.write({"a.py": project.two_conditions.format(first="  # spmdlint: ignore[SPMD301] all agree", second="")})
     assert project.check("--preview").found == [("a.py", 22, "SPMD306"), ("a.py", 22, "SPMD900")]
+
+
+ELSEWHERE = f"{HEAD}{CALL}\n"
+
+
+@pytest.mark.parametrize("named", ["SPMD301", "varying-condition", "SPMD101, SPMD301", "ALL"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "#!/usr/bin/env python\n# Licence.\n\n", '"""What it is for."""\n\n'],
+    ids=["first", "header", "text"],
+)
+def test_a_comment_for_a_whole_file(project, named, before):
+    text = f"{before}# spmdlint: ignore-file[{named}] only process 0 imports this\n{HEAD}{CALL}\n{CALL}\n"
+    project.write({"a.py": text, "b.py": ELSEWHERE})
+    found = project.check("--no-cache", "--ignore", "SPMD900").found
+    assert found == [("b.py", 5, "SPMD301")]
+
+
+def test_a_comment_for_a_whole_file_counts_after_a_run_without_it(project):
+    project.write({"a.py": ELSEWHERE, "pyproject.toml": ""})
+    assert [code for _, _, code in project.check().found] == ["SPMD301"]
+    project.write({"a.py": f"# spmdlint: ignore-file[SPMD301] a tool\n{ELSEWHERE}"})
+    assert project.check().found == []
+    project.write({"a.py": f"# a tool\n{ELSEWHERE}"})
+    assert [code for _, _, code in project.check().found] == ["SPMD301"]
+
+
+def test_a_comment_for_a_whole_file_leaves_the_other_rules(project):
+    project.write({"a.py": f"# spmdlint: ignore-file[SPMD101] a tool\n{ELSEWHERE}"})
+    found = project.check().json
+    assert [(each["code"], each["location"]["row"]) for each in found] == [("SPMD900", 1), ("SPMD301", 6)]
+    assert found[0]["message"] == "This comment suppresses SPMD101, which reports nothing in this file."
+    assert project.check("--fix").found == [("a.py", 5, "SPMD301")]
+    assert (project.root / "a.py").read_text() == ELSEWHERE
+
+
+def test_a_comment_for_a_whole_file_that_silences_all_is_never_unused(project):
+    project.write({"a.py": "# spmdlint: ignore-file[ALL] generated\nx = 1\n"})
+    assert project.check().found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{HEAD}    # spmdlint: ignore-file[SPMD301] why\n{CALL}\n", "does not have a line to itself"),
+        (f"{HEAD}{CALL}  # spmdlint: ignore-file[ALL] why\n", "does not have a line to itself"),
+        (f"# spmdlint: ignore-file why\n{ELSEWHERE}", "names no rule"),
+        (f"# spmdlint: ignore-file[SPMD3] why\n{ELSEWHERE}", "stands for several rules"),
+        (f"# spmdlint: ignore-flie[SPMD301] why\n{ELSEWHERE}", "not a spmdlint directive"),
+    ],
+)
+def test_a_comment_for_a_whole_file_that_does_nothing_is_told(project, text, words):
+    project.write({"a.py": text})
+    found = project.check().json
+    assert sorted(each["code"] for each in found) == ["SPMD301", "SPMD900"]
+    assert words in next(each["message"] for each in found if each["code"] == "SPMD900")

@@ -69,14 +69,14 @@ def watch(project) -> Callable[..., Watching]:
 def test_findings_are_printed_after_each_change(project, watch):
     project.write({"a.py": OLD_NAME, "b.py": "x = 1\n"})
     watching = watch()
-    watching.prints("a.py:3:7: SPMD602")
+    watching.prints("a.py:3:7: error: SPMD602")
     watching.says("Watching for changes; press Ctrl-C to end.")
     project.write({"a.py": OLD_NAME.replace("tree_map", "tree.map")})
     watching.says("a.py changed; checking again.")
     watching.prints("All checks passed!")
     project.write({"new.py": OLD_NAME})
     watching.says("new.py changed; checking again.")
-    watching.prints("new.py:3:7: SPMD602")
+    watching.prints("new.py:3:7: error: SPMD602")
     (project.root / "new.py").unlink()
     watching.says("new.py changed; checking again.")
     watching.prints("All checks passed!")
@@ -87,7 +87,7 @@ def test_findings_are_printed_after_each_change(project, watch):
 def test_a_configuration_is_read_again(project, watch):
     project.write({"a.py": OLD_NAME})
     watching = watch()
-    watching.prints("a.py:3:7: SPMD602")
+    watching.prints("a.py:3:7: error: SPMD602")
     watching.says("Watching for changes; press Ctrl-C to end.")
     project.write({"spmdlint.toml": "selct = []\n"})
     watching.says("The configuration changed; checking again.")
@@ -105,7 +105,7 @@ def test_a_check_that_takes_an_hour_is_given_up(project, watch, plugin, tmp_path
     first = wait_for_hanging(noted)
     project.write({"a.py": OLD_NAME})
     watching.says("a.py changed; checking again.")
-    watching.prints("a.py:3:7: SPMD602")
+    watching.prints("a.py:3:7: error: SPMD602")
     wait_for_death(first)
     project.write({"a.py": "import jax\n\n\ndef hang():\n    jax.pmap(abs)\n"})
     last = wait_for_hanging(noted)
@@ -116,7 +116,7 @@ def test_a_check_that_takes_an_hour_is_given_up(project, watch, plugin, tmp_path
 def test_it_ends_with_its_reader(project, watch):
     project.write({"a.py": OLD_NAME})
     watching = watch()
-    watching.prints("a.py:3:7: SPMD602")
+    watching.prints("a.py:3:7: error: SPMD602")
     watching.process.stdout.close()
     project.write({"a.py": OLD_NAME * 2})
     assert watching.process.wait() == 141

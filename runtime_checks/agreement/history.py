@@ -13,9 +13,10 @@ from spmdlint.runtime_checks.agreement.bydevice import by_device
 from spmdlint.runtime_checks.agreement.disabling import stopped_short
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
+from spmdlint.runtime_checks.calls.given import told_with
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.replay import Row
-from spmdlint.runtime_checks.records import Place, ProgramRecord, QuietRecord, Side, State
+from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -29,6 +30,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
     differs,
     ended_field,
     ended_word,
+    last_agreed,
     missing,
     name_processes,
     through_helper,
@@ -37,6 +39,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
 ENDED = ("finished", "raised", "died")
 Programs = Callable[[int, str], ProgramRecord]
 Texts = Callable[[int, str], Mapping[str, str]]
+Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 
 
 @dataclass(slots=True)
@@ -80,13 +83,17 @@ def read_history(state: str, rows: Iterable[Row], end: State | None = None, *, l
 
 
 def judge(
-    histories: Mapping[int, History], programs: Programs, texts: Texts = lambda _process, _digest: {}
+    histories: Mapping[int, History],
+    programs: Programs,
+    texts: Texts = lambda _process, _digest: {},
+    given: Told = lambda _process, _group, _index: {},
 ) -> Report | None:
     """A proven divergence between the known histories, or None. A difference takes precedence over a missing process.
 
-    ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
+    ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference, and ``given``
+    what a process's call was given.
     """
-    found = _difference(histories, programs, texts) or _crossing(histories) or _circle(histories)
+    found = _difference(histories, programs, texts, given) or _crossing(histories) or _circle(histories)
     return found or _missing(histories, programs, texts)
 
 
@@ -96,11 +103,14 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
         yield key, group, {process: histories[process] for process in group if process in histories}
 
 
-def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
+def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts, given: Told) -> Report | None:
     for key, group, inside, rows in _sequences(histories, programs):
         for first in _different(rows):
             there = {process: one[first] for process, one in rows.items() if first in one}
             records = {process: _record(programs, process, row) for process, row in there.items()}
+            if len({row.digest for row in there.values()}) == 1:
+                for process, row in there.items():
+                    _add_given(records[process], given(process, key, row.index) if row.given else {})
             found = compare(records)
             if found is None:
                 continue  # an unknown field on one side agrees with anything
@@ -115,6 +125,10 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
+            if found.field == "given":
+                one = next(iter(there))
+                before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
+                report.notes += last_agreed(there[one].function or "it", max(before, default=None))
             if _are_racing(rows, there):
                 report.advice = ADVICE_ON["threads"]
             return explained(report, group, records, _quiet(inside, key), texts)
@@ -159,13 +173,20 @@ def _record(programs: Programs, process: int, row: Row) -> Side:
     return {**Side(digest=row.digest), **found, **place}
 
 
+def _add_given(record: Side, told: Mapping[str, GivenRecord]) -> None:
+    """Add what a call is given to its record."""
+    record["given"] = {key: str(one.get("tag")) for key, one in told.items()}
+    record["arguments"] = told_with(record.get("arguments") or [], told)
+
+
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
-    """The known positions at which processes made different calls, up to a limit."""
-    digests: dict[int, str] = {}
+    """The known positions at which processes made different calls, or gave one other values, up to a limit."""
+    calls: dict[int, tuple[str, int]] = {}
     found: set[int] = set()
     for process in sorted(rows):
         for index, row in rows[process].items():
-            if digests.setdefault(index, row.digest) != row.digest:
+            call = (row.digest, row.given)
+            if calls.setdefault(index, call) != call:
                 found.add(index)
     seen: set[frozenset[str]] = set()
     for index in sorted(found):

@@ -15,13 +15,14 @@ from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known
 from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.agreement.waiting import Outlook, Waiting
 from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side, Subtree
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import differs, name_processes, racing_threads
+from spmdlint.runtime_checks.reporting.sentences import differs, last_agreed, name_processes, racing_threads
 from spmdlint.runtime_checks.transport.exchange import tree
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
@@ -44,6 +45,7 @@ class Lockstep:
         self._setup = setup
         self._outlook = Outlook(job, own, others, checks, verdicts)
         self._remarked: set[str] = set()
+        self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
 
     def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
         """Compare with all others of the group; raises or ends the process if they differ."""
@@ -54,12 +56,16 @@ class Lockstep:
         message: Message = {**Message(digest=digest, tags=call.tags), **entry.brief()}
         if call.source is not None:
             message["source"] = call.source
+        if call.given:
+            message["given"] = dict(call.given)
         exchange.say(group.key, entry.index, message)
         if len(group.processes) > self._job.options.tree_above:
             self._along_tree(group, entry, call, waiting)
         else:
             self._all_to_all(group, entry, call, waiting)
         exchange.forget(group.key, entry.index)
+        if call.given:
+            self._agreed[digest] = entry.index
 
     def _all_to_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
         exchange, me, digest = self._job.exchange, self._job.me, call.program.digest
@@ -81,8 +87,11 @@ class Lockstep:
             if message.get("tags", "") != call.tags:
                 self._remark_one_sided(entry, call, process, str(message.get("tags", "")))
         sources = sum(bool(message.get("source")) for message in messages.values()) + bool(call.source)
-        conflict = any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values())
-        if conflict or (call.source is not None and sources != 1):
+        differ = any(
+            conflicts(call.tags, str(message.get("tags", ""))) or conflict(call.given, message.get("given") or {})
+            for message in messages.values()
+        )
+        if differ or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages)
 
     def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
@@ -90,6 +99,7 @@ class Lockstep:
         others = [process for process in group.processes if process != me]
         children, is_root = tree(group.processes, me)
         same, tags, sources = True, call.tags, int(bool(call.source))
+        given = dict(call.given)
         for child in children:
             word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
             self._compare_setup(child)
@@ -98,6 +108,9 @@ class Lockstep:
                 records = {me: known_side(call.program.decisive()), child: known_side(self._record(word))}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
+            theirs = word.get("given") or {}
+            same = same and conflict(given, theirs) is None
+            given |= theirs
             sources += int(word.get("sources", 0))
         root = group.processes[0]
         if is_root:
@@ -107,6 +120,8 @@ class Lockstep:
             told: Subtree = {"same": same, "digest": digest, "tags": tags}
             if sources:
                 told["sources"] = sources
+            if given:
+                told["given"] = given
             exchange.up(group.key, entry.index, me, told)
             same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
         if not same:
@@ -119,7 +134,7 @@ class Lockstep:
                 self._diverge(group, entry, call, messages)
             self._own.publish_quiet(exchange)
             exchange.put_details(group.key, entry.index, self._details(entry, call))
-            if call.held:
+            if call.held or call.given:
                 self._narrowing(group, entry, call).follow(root)
             waiting.for_verdict(others)
 
@@ -155,7 +170,8 @@ class Lockstep:
         return {
             **Details(),
             **entry.placed(),
-            "arguments": call.explained(self._own.provenance),
+            "arguments": call.explained(self._own.provenance, self._own.values),
+            "given": dict(call.given),
             "static": dict(call.static),
             "recent": self._own.recent(entry),
             "threads": thread_names(self._own.ledger.group(entry.program.processes)),
@@ -183,7 +199,7 @@ class Lockstep:
                     waits.remove(process)
             if waits and all(process not in messages for process in waits):
                 break  # the difference is proven without the processes that have not reached this call
-        if call.held:
+        if call.held or call.given:
             pair = who_narrows(self._records(call, messages, details))
             narrowing = self._narrowing(group, entry, call)
             in_tree = len(group.processes) > self._job.options.tree_above
@@ -192,7 +208,7 @@ class Lockstep:
         self._verdicts.settle(self._report(group, entry, call, messages, details))
 
     def _narrowing(self, group: Group, entry: Entry, call: Call) -> Narrowing:
-        return Narrowing(self._job, self._verdicts, group.key, entry.index, call.held)
+        return Narrowing(self._job, self._verdicts, group.key, entry.index, call.held or call.values)
 
     def _records(self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Details]) -> dict[int, Side]:
         """All that is known of the processes that have announced a call here."""
@@ -233,6 +249,8 @@ class Lockstep:
         tell_apart(processes, records, difference.field)
         words = differs(entry.index, group.processes, difference.words, records)
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
+        if difference.field == "given":
+            report.notes += last_agreed(entry.program.function, self._agreed.get(entry.program.digest))
         if difference.kind != "sequence":  # the programs of two functions differ anyway
             report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
         racing = {number: side["threads"] for number, side in details.items() if len(side.get("threads") or ()) > 1}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.executables import comparable
+from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.records import Argument, Kind, Pair, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
 
@@ -72,11 +74,13 @@ def compare(records: Sides) -> Difference | None:
 
 def _decided(records: Sides) -> bool:
     fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    return any(_differs(records, name) for name in fields) or _executables_differ(records)
+    return any(_differs(records, name) for name in fields) or _executables_differ(records) or bool(_given(records))
 
 
 def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
+        if not _executables_differ(records):
+            return _given_difference(records)
         return Difference("program", "executable", f" in its executable: {sides(records, executable_words)}")
     agree = ", though its arguments agree" if _same_arguments(records) else ""
     return Difference("program", "module", f" in its lowered program{agree}")
@@ -164,6 +168,33 @@ def _static_difference(records: Sides) -> Difference | None:
         if len(set(values.values())) > 1:
             return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
     return None
+
+
+def _given(records: Sides) -> str | None:
+    """The first of what the call is given as one value that is not the same, by its key."""
+    told = [given for record in records.values() if (given := record.get("given"))]
+    return next((key for one, other in itertools.combinations(told, 2) if (key := conflict(one, other))), None)
+
+
+def _given_difference(records: Sides) -> Difference:
+    leaf = _given_leaf(records, str(_given(records)))
+    return Difference("value", "given", f" in the value of {leaf.path}: {_leaf_words(leaf, records)}")
+
+
+def _given_leaf(records: Sides, key: str) -> _Leaf:
+    """An argument that is given another value; where its arguments are not known, by its number."""
+    words: dict[int, str] = {}
+    path, place = "", 0
+    for number, record in records.items():
+        tag, known = (record.get("given") or {}).get(key), record.get("arguments") or []
+        if tag is None:
+            continue
+        words[number] = tag
+        if key.isdigit() and int(key) < len(known):
+            place = len(known) - 1 - int(key)
+            words[number] = known[place].get("value") or tag
+            path = path or str(known[place].get("path"))
+    return _Leaf(place, path or (f"the argument {int(key) + 1} from the last" if key.isdigit() else key), words)
 
 
 def _value_difference(records: Sides) -> Difference:
@@ -257,12 +288,15 @@ def _distinct(words: Mapping[int, str]) -> list[str]:
 
 def who_narrows(records: Sides) -> Pair:
     """Two processes that can find the first value at which their arrays differ: of the same shape and dtype."""
-    if any(record.get("value") is None for record in records.values()):
-        return Pair()
     found = compare(records)
     if found is None or found.kind != "value":
         return Pair()
-    leaf = _first_leaf(records)
+    if found.field == "given":
+        leaf = _given_leaf(records, str(_given(records)))
+    elif any(record.get("value") is None for record in records.values()):
+        return Pair()
+    else:
+        leaf = _first_leaf(records)
     one = min(leaf.words)
     form = _ARRAY.match(leaf.words[one])
     for other in sorted(leaf.words):

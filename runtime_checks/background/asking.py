@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from spmdlint.runtime_checks.agreement.history import History, read_history
+from msgspec.structs import replace
+
+from spmdlint.runtime_checks.agreement.history import History, Programs, Texts, Told, read_history
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import read, read_programs
 from spmdlint.runtime_checks.recording.replay import Replay, unpack
-from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State, Where
+from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, Question, State, Where
 from spmdlint.runtime_checks.transport.job import Job
 
 if TYPE_CHECKING:
@@ -75,7 +77,12 @@ class Asking:
     def _read(self, told: HistoryRecord, process: int | None = None) -> History:
         table, groups = told["table"], told["groups"]
         calls = [table[place] for place in unpack(told["calls"]) if place < len(table)]
-        history = read_history(told["state"], Replay(told["members"], groups).back(calls), told["end"])
+        given = {(group, index): digest for group, index, digest in told["given"]}
+        rows = [
+            replace(row, given=given[row.group, row.index]) if (row.group, row.index) in given else row
+            for row in Replay(told["members"], groups).back(calls)
+        ]
+        history = read_history(told["state"], rows, told["end"])
         history.counts.update({key: count for key, (count, _) in groups.items()})
         history.members.update({key: tuple(members) for key, members in told["members"].items()})
         history.quiet = told["quiet"]
@@ -100,6 +107,19 @@ class Asking:
         if self._job.gone(process) is not None:
             return {}
         return self.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
+
+    @property
+    def about(self) -> tuple[Programs, Texts, Told]:
+        """The questions about calls that differ."""
+        return self.program, self.texts, self.given
+
+    def given(self, process: int, group: str, index: int) -> dict[str, GivenRecord]:
+        """What a living process's call was given."""
+        if process == self._job.me:
+            return self._background.given(group, index)
+        if self._job.gone(process) is not None:
+            return {}
+        return self.ask([process], {"given": (group, index)}).get(process, Answer()).get("given") or {}
 
     def program(self, process: int, digest: str) -> ProgramRecord:
         """The record behind a process's digest, as far as it is available."""

@@ -206,7 +206,7 @@ class Leader:
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
             histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self.asking.program, self.asking.texts)
+            report = judge(histories, *self.asking.about)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
         if report is None and far:
@@ -232,7 +232,7 @@ class Leader:
                 break
             time.sleep(GRACE)
             histories.update(self.asking.histories(missing, WINDOW))
-            report = judge(histories, self.asking.program, self.asking.texts) or report
+            report = judge(histories, *self.asking.about) or report
         return report
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
@@ -253,7 +253,7 @@ class Leader:
         if len(ended) <= SMALL:
             # All are asked: a group that differs need not be one of this process, and a cycle has several.
             with self._lock:
-                report = judge(self.asking.histories(sorted(ended), WINDOW), self.asking.program, self.asking.texts)
+                report = judge(self.asking.histories(sorted(ended), WINDOW), *self.asking.about)
             if report is not None:
                 return report
         if not groups:
@@ -312,7 +312,7 @@ class Leader:
         """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
         with self._lock:
             self._background.journal.drain()
-            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking.program)
+            return judge(self.asking.histories(range(self._job.count), WINDOW), *self.asking.about)
 
 
 def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:

@@ -21,14 +21,23 @@ from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.given import given_digest
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
-from spmdlint.runtime_checks.recording.journal import Event, Journal
+from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
 from spmdlint.runtime_checks.recording.replay import pack
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import Answer, EventRecord, HistoryRecord, ProgramRecord, Question, State
+from spmdlint.runtime_checks.records import (
+    Answer,
+    EventRecord,
+    GivenRecord,
+    HistoryRecord,
+    ProgramRecord,
+    Question,
+    State,
+)
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.job import Job
@@ -90,14 +99,17 @@ class Background:
         if program.digest not in self._explained:
             self._explain(program, call)
             self._own.unplaced.look_once(call, _live_arrays)
-            self.journal.note_slowly(event)
+            self._note(event, call)
             if program.value is None and self._checks.joining is None:  # each asserted value is new
                 self._served.clear()
                 self._urgent.set()
                 self._job.wake_watcher()
                 self._served.wait(URGENT_WITHIN)
         else:
-            self.journal.note_slowly(event)
+            self._note(event, call)
+
+    def _note(self, event: Event, call: Call) -> None:
+        self.journal.note_slowly(ValuedCall(event, call.given) if call.given else event)
 
     def _explain(self, program: Program, call: Call) -> None:
         record = call.record()
@@ -195,7 +207,7 @@ class Background:
         words = compiling[0] if compiling is not None and slow else None
         return Sample(
             count=group.count,
-            prefix=group.prefix,
+            prefix=group.digest,
             serial=self.journal.made,
             state=self.state,
             last=mine,
@@ -228,12 +240,18 @@ class Background:
             answer["history"] = self.history(question["history"])
         if "program" in question:
             answer["program"] = self.explained(question["program"])
+        if "given" in question:
+            answer["given"] = self.given(*question["given"])
         if "texts" in question:
             answer["texts"] = self.texts(question["texts"])
 
     def explained(self, digest: str) -> ProgramRecord:
         """The record behind a digest of this process."""
         return self._explained.get(digest, ProgramRecord())
+
+    def given(self, group: str, index: int) -> dict[str, GivenRecord]:
+        """What a call was given, if that is still known."""
+        return self._own.values.told(self.journal.given.get((group, index), {}))
 
     def texts(self, digest: str) -> dict[str, str]:
         """The lowered module of a program of this process, packed."""
@@ -253,6 +271,7 @@ class Background:
             "groups": {group.key: (group.count, group.prefix) for group in groups},
             "table": [_told(event) for event in places],
             "calls": pack([places[event] for event in calls]),
+            "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
             "quiet": self._own.quiet.all(groups),
         }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments
 from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.given import Given, Values, told_with
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, WIDTH, Provenance
 from spmdlint.runtime_checks.calls.treenames import keys_of, shown_with
 from spmdlint.runtime_checks.records import Argument, ProgramRecord
@@ -20,7 +21,8 @@ class Call:
     ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
     once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
     ``words`` are the values as text where they are compared themselves, and ``held`` is what they are the text of.
-    ``source`` is whether this process is the source of a broadcast, None if the call is not one.
+    ``source`` is whether this process is the source of a broadcast, None if the call is not one. ``given`` has the tags
+    of what is meant to be one value.
     """
 
     program: Program
@@ -34,6 +36,7 @@ class Call:
     words: Sequence[str] = ()
     held: Sequence[Any] = ()
     source: bool | None = None
+    given: Given = field(default_factory=dict)
 
     def described(self) -> list[Argument]:
         """The arguments, each with a name for readers."""
@@ -49,9 +52,11 @@ class Call:
         """
         return {**self.program.decisive(), "static": dict(self.static), "arguments": self.described()}
 
-    def explained(self, provenance: Provenance) -> list[Argument]:
-        """The arguments as reports show them, with the origin of each if it is known."""
+    def explained(self, provenance: Provenance, values: Values | None = None) -> list[Argument]:
+        """The arguments as reports show them, with the origin of each if it is known, and what it is given."""
         described = self.described()
+        if values is not None:
+            described = told_with(described, values.told(self.given))
         for number, argument in enumerate(described):
             tag = self.tags[number * WIDTH : (number + 1) * WIDTH]
             if tag and tag != UNKNOWN:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, source_identity
 from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.provenance import Provenance
 from spmdlint.runtime_checks.guard import Guard
 
@@ -47,10 +48,12 @@ def announce(
     value: Value | None = None,
     processes: Sequence[int] | None = None,
     within: float | None = None,
+    given: Given | None = None,
 ) -> None:
     """Agree on a named operation of these processes (all by default) before it runs.
 
-    ``within`` bounds the wait in seconds for an operation with its own time-out.
+    ``within`` bounds the wait in seconds for an operation with its own time-out. ``given`` has to be equal as far as
+    two processes both have it.
     """
     members = tuple(sorted(processes)) if processes is not None else tuple(range(caller.count))
     if caller.me not in members or len(members) < 2:
@@ -61,7 +64,9 @@ def announce(
     words = [leaf.words for leaf in leaves]
     held = value.held if value is not None else ()
     site = user_site(sys._getframe(1))
-    caller.call(Call(program, site, values=values, names=names, words=words, held=held), within=within)
+    caller.call(
+        Call(program, site, values=values, names=names, words=words, held=held, given=given or {}), within=within
+    )
 
 
 def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:

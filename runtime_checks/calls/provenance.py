@@ -68,7 +68,7 @@ class Provenance:
             if len(alike) == 1:
                 found[number] = alike.pop()
         claims = Counter(found.values())
-        return frozenset(n for n, known in found.items() if claims[known] == 1 and self._keep(outputs[n], known))
+        return frozenset(n for n, known in found.items() if claims[known] == 1 and self.keep(outputs[n], known))
 
     def mark(self, values: Sequence[Any], origin: str, words: str, tagged: Container[int] = ()) -> None:
         """Tag the outputs of one call; ``origin`` names the call and has to be equal on all processes.
@@ -77,12 +77,12 @@ class Provenance:
         """
         for number, value in enumerate(values):
             name = tag(f"{origin}:{number}")
-            if number not in tagged and self._keep(value, name):
+            if number not in tagged and self.keep(value, name):
                 self._words[name] = f"output {number} of {words}"
         while len(self._words) > REMEMBERED:
             self._words.popitem(last=False)
 
-    def _keep(self, value: Any, name: str) -> bool:
+    def keep(self, value: Any, name: str) -> bool:
         """Tag one array; returns False for a value that cannot be distinguished from others."""
         value = getattr(value, "_base_array", value)
         key = id(value)

@@ -27,10 +27,14 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
         found = _NAME.match(str(fail_message))
         if found is not None:
             announce(observer.caller, "sync_global_devices", name=found[1])
+            observer.thread.in_barrier = True
         else:
             _announce_value(observer, in_tree)
 
-    patches.around(utils, "assert_equal", before)
+    def lastly(_: None) -> None:
+        observer.thread.in_barrier = False
+
+    patches.around(utils, "assert_equal", before, lastly=lastly)
 
 
 def _announce_value(observer: Observer, tree: Any) -> None:

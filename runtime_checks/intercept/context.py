@@ -32,6 +32,7 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
             names=getattr(debug, "arg_names", None),
             static=static or {},
             tree=tree,
+            jaxpr=jaxpr,
         )
         return (previous,)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
+from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 
@@ -22,7 +23,7 @@ def install_dispatch(observer: Observer, patches: Patches) -> None:
     for slot in ("xla_executable", "in_handler", "out_handler", "name", "__weakref__"):
         need(execute, slot)
 
-    def after(seen: tuple[Program, str] | None, outputs: Any, _execute: Any, *args: Any) -> None:
+    def after(seen: tuple[Program, str, Given] | None, outputs: Any, _execute: Any, *args: Any) -> None:
         if seen is not None:
             observer.executed(*seen, args, outputs)
 

@@ -7,15 +7,19 @@ fast path's data puts an object of this package in one slot of the executables t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
-from spmdlint.runtime_checks.recording.journal import Event, Journal
+from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
+
+T = TypeVar("T")
 
 
 class LayoutHook:
@@ -74,12 +78,63 @@ class LayoutHook:
             self._journal.note(self._journal.event_at(self._program, frame))
 
 
-def _hook_type(layout_type: Any) -> type[LayoutHook]:
+class HostCalls:
+    """The calls of a signature with arguments from the host: JAX places each of these anew, by ``shard_args``.
+
+    They come one after the other, before the dispatch; with the ``last``, a call is recorded.
+    """
+
+    def __init__(self, observer: Observer, journal: Journal, program: Program, last: str) -> None:
+        self._observer = observer
+        self._journal = journal
+        self._program = program
+        self._last = last
+        self._given = threading.local()
+
+    def given(self, key: str, value: Any, frame: FrameType) -> None:
+        """One of the arguments of a call is placed."""
+        if self._journal.retired:
+            return
+        tags: dict[str, str] = vars(self._given)
+        tag = self._observer.own.values.tag(value)
+        if tag is not None:
+            tags[key] = tag
+        if key == self._last:
+            given = dict(tags)
+            tags.clear()
+            self._journal.note_slowly(ValuedCall(self._journal.event_at(self._program, frame), given))
+
+
+class HostHook:
+    """Stands for the layout of an argument from the host, of which C++ does not ask; ``real`` is the original."""
+
+    __slots__ = ("_layout", "calls", "key", "real")
+
+    def __init__(self, calls: HostCalls, key: str, real: Any, layout: Any) -> None:
+        self.calls = calls
+        self.key = key
+        self.real = real
+        self._layout = layout
+
+    def _to_xla_layout(self, dtype: Any) -> Any:
+        return self._layout if self.real is None else self.real._to_xla_layout(dtype)
+
+    __eq__ = LayoutHook.__eq__
+    __hash__ = object.__hash__
+
+
+def _among(hosts: Sequence[tuple[int, str]], layouts: Sequence[Any], constants: Sequence[Any]) -> list[tuple[int, str]]:
+    """Where arguments from the host are among all, in order: not the constants, which JAX places once."""
+    places = sorted((len(layouts) - 1 - back, key) for back, key in hosts)
+    return [(place, key) for place, key in places if place >= len(constants)]
+
+
+def _hook_type(kind: type[T], layout_type: Any) -> type[T]:
     """The hooks as layouts of JAX's own type, so that JAX asks them whether they are equal to the layout of an array.
 
     Only then is a call right that JAX makes with a hook itself, after another tool has put ``shard_args`` back.
     """
-    return type("LayoutHook", (LayoutHook, layout_type), {"__slots__": ()})
+    return type(kind.__name__, (kind, layout_type), {"__slots__": ()})
 
 
 def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -130,13 +185,18 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
     layout_type = _layout_type()
-    hook_type, start = _hook_type(layout_type), _any_layout(layout_type)
+    hook_type, host_type = _hook_type(LayoutHook, layout_type), _hook_type(HostHook, layout_type)
+    start = _any_layout(layout_type)
     journal = observer.own.journal
     assert journal is not None, "this layer is for background mode"
 
     def hooked(built: Any) -> Any:
         known = observer.thread.known
-        if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
+        if known is None or not observer.spans(built.xla_executable):
+            return built
+        if observer.thread.probe is None and observer.is_looked_at(known):
+            return None
+        if not known.program.communicates:
             return built
         if patches.put_back():
             return built  # nobody would see what the hook is for
@@ -144,29 +204,48 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         if not layouts:
             return None  # without arguments there is no layout: such a call goes through Python
         probe = observer.thread.probe
-        layouts[0] = hook_type(journal if probe is None else probe.journal, known.program, layouts[0], start)
+        hosts = _among(observer.thread.hosts if probe is None else (), layouts, getattr(built, "const_args", ()))
+        if hosts:
+            calls = HostCalls(observer, journal, known.program, hosts[-1][1])
+            for place, key in hosts:
+                layouts[place] = host_type(calls, key, layouts[place], start)
+        else:
+            layouts[0] = hook_type(journal if probe is None else probe.journal, known.program, layouts[0], start)
         return built._replace(in_device_local_layouts=layouts)
 
-    def see(hook: LayoutHook, caller: FrameType, rest: Any) -> None:
-        layout = _layout_of(rest[-1][0])
+    patches.replace(pxla, "shard_args", partial(_placing, observer, patches, hook_type, host_type))
+    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked)
+    clear_fast_paths()
+
+
+def _placing(
+    observer: Observer, patches: Patches, hook_type: type[LayoutHook], host_type: type[HostHook], original: Any
+) -> Any:
+    """``shard_args``, which places arguments that are not where a program takes them; it sees each one's hook."""
+
+    def see(hook: LayoutHook, caller: FrameType, value: Any) -> None:
+        layout = _layout_of(value)
         if layout is None:
             hook.called(caller)  # C++ asks only arrays for their layout: values from the host are seen here
         elif hook.real is None:
             hook.mend(layout)  # the layout that C++ compares with next time, so that it stays on the fast path
 
-    def make_shard_args(original: Any) -> Any:
-        def shard_args(shardings: Any, layouts: Any, *rest: Any, **named: Any) -> Any:
-            if len(layouts) == 1 and layouts[0].__class__ is hook_type:
-                hook = layouts[0]
-                layouts = [hook.real]
-                patches.guard.run(see, hook, sys._getframe(1), rest)
-            return original(shardings, layouts, *rest, **named)
+    def shard_args(shardings: Any, layouts: Any, *rest: Any, **named: Any) -> Any:
+        hook = layouts[0] if len(layouts) == 1 else None
+        if hook.__class__ is hook_type:
+            layouts = [hook.real]
+            patches.guard.run(see, hook, sys._getframe(1), rest[-1][0])
+        elif hook.__class__ is host_type:
+            layouts = [hook.real]
+            patches.guard.run(hook.calls.given, hook.key, rest[-1][0], sys._getframe(1))
+            observer.thread.placing = True
+            try:
+                return original(shardings, layouts, *rest, **named)
+            finally:
+                observer.thread.placing = False
+        return original(shardings, layouts, *rest, **named)
 
-        return shard_args
-
-    patches.replace(pxla, "shard_args", make_shard_args)
-    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked)
-    clear_fast_paths()
+    return shard_args
 
 
 def _layout_type() -> Any:

@@ -11,6 +11,7 @@ from spmdlint.runtime_checks.intercept.compilation import install_compiler, inst
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, install_dispatch, install_every_call
 from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
+from spmdlint.runtime_checks.intercept.makers import install_makers
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, hide_frames
@@ -36,6 +37,7 @@ LAYERS = (
         "static-arguments", "static arguments are not shown, and pmapped functions not named", install_static_arguments
     ),
     Layer("pmap", "only the first call of each pmapped function is seen", install_pmap, has_own_path),
+    Layer("makers", "what replicated arrays are made of is not compared", install_makers),
     Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
     Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),
 )

@@ -9,8 +9,9 @@ import threading
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.agreement.setup import meaningful_options
@@ -20,7 +21,8 @@ from spmdlint.runtime_checks.calls.communication import Communication, combined
 from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
 from spmdlint.runtime_checks.calls.executables import compiled_texts, identity_of_executable
 from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
-from spmdlint.runtime_checks.calls.frames import user_site
+from spmdlint.runtime_checks.calls.frames import entered, user_site
+from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
 from spmdlint.runtime_checks.calls.modules import canonical, digest
 from spmdlint.runtime_checks.calls.named import Caller
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.intercept.selftest import Probe
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
+LOOKS = 8  # calls of a program, in background mode, for which arrays made of values from the host are looked at
 FRESH = 512  # how many executables that are compiled and not yet called are remembered
 _GPUS = ("gpu", "cuda", "rocm")
 _ALONE = "xla_gpu_shard_autotuning=false"
@@ -46,7 +49,7 @@ class Context:
 
     ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
     A ``loose`` context is not removed by its creator: the next execution ends it. ``tree`` is the
-    `PyTreeDef` of the arguments, None if it is not known.
+    `PyTreeDef` of the arguments, and ``jaxpr`` what they are given to, None if it is not known.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Context:
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
     tree: Any = None
+    jaxpr: Any = None
     agreed: str | None = None
     agreed_module: str | None = None
     loose: bool = False
@@ -96,10 +100,14 @@ def _shares_autotuning(devices: Sequence[Any]) -> bool:
 
 @dataclass(slots=True)
 class Known:
-    """An executable that spans processes, including this one."""
+    """An executable that spans processes, including this one.
+
+    ``looks`` is how often it was kept off the fast path for arrays that are made of values from the host.
+    """
 
     program: Program
     compiled: Compiled
+    looks: int = 0
 
 
 class _Thread(threading.local):
@@ -109,7 +117,12 @@ class _Thread(threading.local):
     fun: Any = None
     spanning: Any = None
     known: Known | None = None
+    hosts: Sequence[tuple[int, str]] = ()
+    looks: bool = False
+    placing: bool = False
     probe: Probe | None = None
+    in_barrier: bool = False
+    """Whether a barrier runs, which all processes have agreed on by its name: its program is no call of its own."""
 
 
 class Observer:
@@ -142,7 +155,8 @@ class Observer:
         if compiled.communication is Communication.YES and context is not None and self.caller.me in process_of:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
-            context.agreed = self.caller.call(self._call(program, compiled, context, context.values))
+            used = _used_by(context.jaxpr)
+            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used=used))
         return compiled
 
     def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
@@ -194,8 +208,9 @@ class Observer:
         if len({device.process_index for device in devices}) > 1:
             self.compiled(execute.xla_executable, self.read(operation, devices))
 
-    def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
+    def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str, Given] | None:
         """An executable is about to be dispatched. None if it does not span processes, or none of them is here."""
+        self.thread.hosts, self.thread.looks = (), False
         if self.thread.probe is not None:
             self._probed(execute, self.thread.probe)
             return None
@@ -210,9 +225,14 @@ class Observer:
         else:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
-        if context is not None and context.agreed is not None:
-            return known.program, context.agreed
-        return known.program, self.caller.call(self._call(known.program, known.compiled, context, values, execute))
+        agreed = context.agreed if context is not None else None
+        if agreed is None and self.thread.in_barrier and self._background is None:
+            return None  # background sees the calls on the fast path one by one
+        used = _used(execute, values)
+        call = self._call(known.program, known.compiled, context, values, execute, used)
+        if call.given and self._background is not None:
+            self._look_at(call, sorted(used))
+        return known.program, self.caller.call(call) if agreed is None else agreed, call.given
 
     def _probed(self, execute: Any, probe: Probe) -> None:
         """A call of the self-test: it is treated as one that spans processes, and not counted among the program's."""
@@ -223,9 +243,13 @@ class Observer:
             probe.known = Known(Program("self-test", (self.caller.me,)), compiled)
         self.thread.known = probe.known
 
-    def executed(self, program: Program, origin: str, values: Sequence[Any], outputs: Any) -> None:
+    def executed(self, program: Program, origin: str, given: Given, values: Sequence[Any], outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""
-        if isinstance(outputs, list | tuple) and self._background is None:
+        if not isinstance(outputs, list | tuple):
+            return
+        if not program.communicates and given:
+            self.own.values.derived(program.digest, given, outputs, _where(sys._getframe(1), program.function))
+        if self._background is None:
             last = self.own.ledger.last
             site = last.site if last is not None and program.communicates else None
             where = f" (call {last.index}, {site.short})" if last is not None and site is not None else ""
@@ -236,6 +260,30 @@ class Observer:
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
         return executable is not None and self.thread.spanning is executable and not self.closed
+
+    def made(self, sharding: Any, pieces: Sequence[Any], array: Any) -> None:
+        """A maker has placed pieces on this process's devices as an array of this sharding."""
+        if pieces and not sharding.is_fully_addressable and sharding.is_fully_replicated and not self.thread.placing:
+            self.own.values.made(array, pieces[0], _where(sys._getframe(1), "_maker"))
+
+    def _look_at(self, call: Call, used: Sequence[int]) -> None:
+        """Note which arguments of a call, of those that its program uses, come from the host, and which are made of it.
+
+        They are counted from the last.
+        """
+        last, values = len(call.values) - 1, self.own.values
+        backs = enumerate(last - number for number in reversed(used))
+        given = [(place, str(back)) for place, back in backs if str(back) in call.given]
+        self.thread.hosts = [(place, key) for place, key in given if values.is_from_host(call.values[last - int(key)])]
+        self.thread.looks = not call.program.communicates or len(self.thread.hosts) < len(given)
+
+    def is_looked_at(self, known: Known) -> bool:
+        """Whether the next call, too, is to come off the fast path, where arrays made of values are not seen.
+
+        What is made anew for each call would never come to it, so this has a bound.
+        """
+        known.looks += self.thread.looks
+        return self.thread.looks and known.looks <= LOOKS
 
     def _lookup(self, execute: Any, context: Context | None) -> Known | None:
         try:
@@ -297,13 +345,20 @@ class Observer:
         return replace(program, identified=False)
 
     def _call(
-        self, program: Program, compiled: Compiled, context: Context | None, values: Sequence[Any], execute: Any = None
+        self,
+        program: Program,
+        compiled: Compiled,
+        context: Context | None,
+        values: Sequence[Any],
+        execute: Any = None,
+        used: Collection[int] | None = None,
     ) -> Call:
+        site = user_site(sys._getframe(2))
         debug = self._debug.get(execute) if execute is not None else None
         names = context.names if context is not None else getattr(debug, "arg_names", None)
         return Call(
             program=program,
-            site=user_site(sys._getframe(2)),
+            site=site,
             values=values,
             names=names,
             tree=context.tree if context is not None else None,
@@ -311,7 +366,31 @@ class Observer:
             tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,
             source=is_source(program, sys._getframe(2)),
+            given=self.own.values.given(program.function, site, values, used),
         )
+
+
+def _where(frame: FrameType, function: str) -> str:
+    """A function, or if it is a private one, that of JAX which the program has called; and the line."""
+    site = user_site(frame)
+    called = entered(frame) if function.startswith("_") else None
+    return f"{called or function}{f' at {site.short}' if site is not None else ''}"
+
+
+def _used(execute: Any, values: Sequence[Any]) -> Collection[int]:
+    """The arguments that an executable uses, which hold one value: old ``pmap`` takes this process's rows."""
+    if any(type(one).__name__ == "PmapSharding" for one in getattr(execute.in_handler, "in_shardings", None) or ()):
+        return ()
+    return getattr(execute, "kept_var_idx", None) or range(len(values))
+
+
+def _used_by(jaxpr: Any) -> Collection[int] | None:
+    """The same of a program that is not compiled yet."""
+    inside = getattr(jaxpr, "jaxpr", None)
+    if inside is None:
+        return None
+    used = {id(one) for equation in inside.eqns for one in equation.invars} | {id(one) for one in inside.outvars}
+    return {number for number, one in enumerate(inside.invars) if id(one) in used}
 
 
 def _located(operation: Any) -> bytes:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from spmdlint.runtime_checks.launch.blocks import blocks_of
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report
 from spmdlint.runtime_checks.reporting.sentences import is_without_exit
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
@@ -44,20 +44,14 @@ class Linted(LintedPlace):
     related: list[LintedPlace]
 
 
-class Relevant(NamedTuple):
-    """The findings that a report shows; ``exact`` is whether each is about a function on the path to its lines."""
-
-    findings: list[Finding]
-    exact: bool
-
-
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
     """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
-    Only rules that may explain the kind count. If some have findings on the path, the others are not named.
+    Only rules that may explain the kind count, and only those that have findings are named.
     """
     if report.verdict not in ("diverged", "failed"):
         return
+    rules, report.explained_by = report.explained_by, []
     telling = _telling(report)
     lines = {place for process in telling for place in _lines(process)}
     uncalled = {place for process in telling if not (process.callers or process.stack) for place in _lines(process)}
@@ -66,11 +60,9 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
         return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    told = relevant(_lint(sorted(files), linter), lines, uncalled, report.explained_by)
-    report.findings = told.findings
-    found = list(dict.fromkeys(finding["code"] for finding in told.findings))
-    rest = [] if told.exact and found else report.explained_by
-    report.explained_by = list(dict.fromkeys([*found, *rest]))
+    report.findings = relevant(_lint(sorted(files), linter), lines, uncalled, rules)
+    known = rules[:1] if report.advice == ADVICE_ON["threads"] else []  # which the checks have seen themselves
+    report.explained_by = list(dict.fromkeys([*known, *(finding["code"] for finding in report.findings)]))
 
 
 def _telling(report: Report) -> list[ProcessReport]:
@@ -106,7 +98,7 @@ def _lint(files: list[str], linter: Sequence[str]) -> list[Linted]:
 
 def relevant(
     findings: Sequence[Linted], lines: Set[tuple[str, int]], uncalled: Set[tuple[str, int]], rules: Sequence[str]
-) -> Relevant:
+) -> list[Finding]:
     """The findings that point to one of the lines, by one of the rules if there are any.
 
     First those on the lines themselves, then those of a function on the path that only lead to such a line. If there
@@ -130,8 +122,7 @@ def relevant(
         ranked[rank].append(
             {"code": finding["code"], "message": finding["message"], "place": place, "related": related}
         )
-    near = [*ranked[ON_LINE], *ranked[ON_PATH]]
-    return Relevant((near or ranked[LEADS])[:MAX_FINDINGS], exact=bool(near))
+    return ([*ranked[ON_LINE], *ranked[ON_PATH]] or ranked[LEADS])[:MAX_FINDINGS]
 
 
 class _Path:

@@ -89,7 +89,7 @@ def _concluded(
     failed = {number: status for number, status in statuses.items() if status != 0}
     if not failed:
         verdict, message = _agreed(mode, states, joined)
-        return Report(verdict, message, processes=processes, notes=_racing(states)), 0
+        return Report(verdict, message, processes=processes, notes=[*_racing(states), *_silent(states)]), 0
     by_themselves = {number: status for number, status in failed.items() if not ended[number].by_launcher} or failed
     ways = {number: _failure(states.get(number) or State(), status) for number, status in by_themselves.items()}
     failures = _failures(ways)
@@ -167,6 +167,20 @@ def _racing(states: States) -> list[str]:
     """The remark on processes in which several threads made parallel calls: in another run they may diverge."""
     threads = {number: names for number, state in states.items() if (names := (state or State()).get("threads"))}
     return [racing_threads(threads)] if threads else []
+
+
+def _silent(states: States) -> Iterator[str]:
+    """The remark on calls that only some processes made, and that exchanged nothing: other arrays make them hang."""
+    counts = {number: (state or State()).get("quiet") or {} for number, state in states.items()}
+    names = sorted({name for theirs in counts.values() for name in theirs})
+    uneven = [name for name in names if len({theirs.get(name, 0) for theirs in counts.values()}) > 1]
+    if uneven:
+        shown = ", ".join(uneven[:UNPLACED]) + (f" and {len(uneven) - UNPLACED} more" if len(uneven) > UNPLACED else "")
+        yield (
+            f"Not every process called {shown} as often as the others. What they exchange is nothing here, as their "
+            "arrays are whole on every process, so no process waited and the calls were not compared. With other "
+            "arrays, or on another backend, such a program may hang."
+        )
 
 
 def _unseen(states: States) -> str:

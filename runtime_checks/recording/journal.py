@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, user_frame
+from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
-from spmdlint.runtime_checks.calls.prefixes import extend
+from spmdlint.runtime_checks.calls.prefixes import combined, extend
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
@@ -86,6 +87,22 @@ class Event:
         self._site = site
 
 
+class ValuedCall:
+    """One call of an event, with the tags of what it is given from the host."""
+
+    __slots__ = ("event", "given", "number")
+
+    def __init__(self, event: Event, given: Given) -> None:
+        self.event = event
+        self.given = given
+        self.number = event.number
+
+    @property
+    def digest(self) -> int:
+        """A digest of the tags."""
+        return given_digest(self.given)
+
+
 class Journal:
     """The recorded calls of a process. ``on_stop`` is called in the calling thread once the journal is stopped.
 
@@ -93,16 +110,17 @@ class Journal:
     """
 
     def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
-        self.pending: deque[Event] = deque(maxlen=LIMIT)
+        self.pending: deque[Event | ValuedCall] = deque(maxlen=LIMIT)
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
         self.calls: deque[Event] = deque(maxlen=WINDOW)
+        self.given: OrderedDict[tuple[str, int], Given] = OrderedDict()
         self.made = 0
         self.last: Event | None = None
         self._ledger = ledger
         self._recording = recording
         self._on_stop = on_stop
-        self.stopped = False
+        self.stopped = self.retired = False
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
@@ -111,7 +129,9 @@ class Journal:
         self._lock = threading.RLock()
         self._main = threading.main_thread().ident
         keep = self.pending.append
-        self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
+        self.note: Callable[[Event | ValuedCall], None] = (
+            keep if recording is None else recording.recorder(self._lock, keep)
+        )
 
     def stop(self) -> None:
         """From now on each call runs ``on_stop`` first."""
@@ -122,10 +142,11 @@ class Journal:
 
     def retire(self) -> None:
         """Record no more calls: programs that stay on the fast path keep their hooks, which do nothing then."""
+        self.retired = True
         for hook in list(self.hooks):
             hook.retire()
 
-    def note_slowly(self, event: Event) -> None:
+    def note_slowly(self, event: Event | ValuedCall) -> None:
         """Record a call that is not on the fast path."""
         if self.stopped:
             self._on_stop()
@@ -224,21 +245,23 @@ class Journal:
         with self._lock:
             pending = self.pending
             self.overrun = self.overrun or len(pending) == LIMIT
-            batch = [pending.popleft() for _ in range(len(pending))]
-            if not batch:
+            calls = [pending.popleft() for _ in range(len(pending))]
+            if not calls:
                 return False
+            batch = [call.event if isinstance(call, ValuedCall) else call for call in calls]
             events = set(batch)
             groups = {event.group for event in events}
             for event in events:
                 event.group.threads.add(event.thread)
                 event.expected = -1
             for group in groups:
-                mine = batch if len(groups) == 1 else [event for event in batch if event.group is group]
-                prefixes = extend(group.prefix, group.count, [event.digest for event in mine])
+                mine = [n for n, event in enumerate(batch) if event.group is group]
+                prefixes = extend(group.prefix, group.count, [batch[n].digest for n in mine])
+                given = self._given(group, [calls[n] for n in mine])
                 if group.trail is not None:
-                    group.trail.put(group.count, prefixes)
+                    group.trail.put(group.count, combined(prefixes, given))
                 group.count += len(mine)
-                group.prefix = int(prefixes[-1])
+                group.prefix, group.given = int(prefixes[-1]), int(given[-1])
             self.calls.extend(batch)
             self.made += len(batch)
             self.last = last = batch[-1]
@@ -247,6 +270,19 @@ class Journal:
                 ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
                 self._recording.checkpoint(self.made, ends)
             return True
+
+    def _given(self, group: Group, calls: Sequence[Event | ValuedCall]) -> Any:
+        """Remember what calls are given; the digest of all that was given until each of them."""
+        valued = {place: call for place, call in enumerate(calls) if isinstance(call, ValuedCall)}
+        if not valued:
+            return [group.given] * len(calls)
+        digests = [0] * len(calls)
+        for place, call in valued.items():
+            digests[place] = call.digest
+            self.given[group.key, group.count + 1 + place] = call.given
+        while len(self.given) > REMEMBERED:
+            self.given.popitem(last=False)
+        return extend(group.given, group.count, digests)
 
 
 def _codes_between(inner: FrameType, outer: FrameType) -> tuple[CodeType, ...]:

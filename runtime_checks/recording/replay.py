@@ -18,7 +18,7 @@ MAX_CALLS = 1 << 17
 class Row(msgspec.Struct, frozen=True):
     """One call of a group: ``prefix`` is a digest of all its calls so far, ``others`` the counts of other groups.
 
-    ``aside`` is whether another thread than the main one made it.
+    ``aside`` is whether another thread than the main one made it, and ``given`` a digest of what it is given.
     """
 
     group: str
@@ -32,6 +32,7 @@ class Row(msgspec.Struct, frozen=True):
     others: Mapping[str, int]
     callers: tuple[str, ...] = ()
     aside: bool = False
+    given: int = 0
 
     def place(self) -> Place:
         """The call and its lines, as reports name them."""

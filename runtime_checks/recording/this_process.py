@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import Site, main_stack
+from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
@@ -26,9 +27,10 @@ class ThisProcess:
     make calls over one set of processes, if there are several.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values | None = None) -> None:
         self.ledger = Ledger()
         self.provenance = Provenance()
+        self.values = values or Values()
         self.unplaced = Unplaced()
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
@@ -80,7 +82,7 @@ class ThisProcess:
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
-            "finals": {group.key: (group.count, f"{group.prefix:x}") for group in self.ledger.groups()},
+            "finals": {group.key: (group.count, f"{group.digest:x}") for group in self.ledger.groups()},
             "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),

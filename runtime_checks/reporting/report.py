@@ -86,6 +86,9 @@ ADVICE_ON: Mapping[str, str] = {
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
     "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
+    "given": "JAX takes this for one value on all processes, and looks at none: compute it the same way everywhere, or "
+    "broadcast it from one process (multihost_utils.broadcast_one_to_all). If it is to differ, pass "
+    "runtime_checks.local(value).",
     "threads": "Make all parallel calls of a process in one thread, or give each thread its own processes: which "
     "thread comes first is not the same on all processes.",
     "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
@@ -360,7 +363,8 @@ def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> li
 def argument_words(argument: Argument) -> str:
     """An argument in words: its path, dtype, shape, spec and origin."""
     if argument.get("value"):
-        return f"{argument.get('path')}: {argument['value']}"
+        made = f", made by {argument['origin']}" if argument.get("origin") else ""
+        return f"{argument.get('path')}: {argument['value']}{made}"
     shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"
     words = f"{argument.get('path')}: {argument.get('dtype')}[{shape}]"
     if argument.get("spec"):

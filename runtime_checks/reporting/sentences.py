@@ -176,6 +176,11 @@ def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
     return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
 
 
+def last_agreed(function: str, index: int | None) -> list[str]:
+    """The remark on the last call that was given the same values on all processes; none if there is no such call."""
+    return [f"In call {index} of {function}, all were given the same."] if index is not None else []
+
+
 def undecided(function: str) -> str:
     """The remark on a program of which nothing can be proven."""
     return (

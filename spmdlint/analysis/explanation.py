@@ -32,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
 )
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
@@ -43,12 +44,16 @@ from spmdlint.program.uniform import Uniform
 
 
 class Variation(Struct, frozen=True):
-    """Whether a value differs between processes. ``facets``: those that differ; ``cut``: the search was cut short."""
+    """Whether a value differs between processes. ``facets``: those that differ; ``cut``: the search was cut short.
+
+    ``lives`` is where it lives, whether that is sure, and why.
+    """
 
     site: Site
     facets: tuple[tuple[str, Reason], ...]
     cut: bool = False
     declared: bool = False
+    lives: tuple[str, bool, Reason] | None = None
 
 
 class Guard(Struct, frozen=True):
@@ -128,6 +133,7 @@ class Explainer:
         facets: Facets,
         orders: tuple[Origins, ...],
         divergences: Divergences,
+        placement: Placement,
         told: frozenset[Site],
     ) -> None:
         self.ev = evaluator
@@ -137,6 +143,7 @@ class Explainer:
         self.facets = facets
         self.orders = orders
         self.divergences = divergences
+        self.placement = placement
         self.told = told
         """The conditions at which a divergence is found, possibly only for some callers of the function."""
         self.control = Control(evaluator)
@@ -265,7 +272,8 @@ class Explainer:
         step = frame.code.operations[frame.code.root_of(number)]
         if isinstance(step, s.Next):
             found += (("order", reason) for order in self.orders if (reason := order.of(frame, step.iterable)))
-        return Variation(Site(frame.ref, number), tuple(found), cut, self.uniform.stored(frame.ref, number))
+        declared = self.uniform.stored(frame.ref, number)
+        return Variation(Site(frame.ref, number), tuple(found), cut, declared, self.placement.where(frame, number))
 
     def _walks(self) -> Iterator[tuple[str, Origins]]:
         yield "content", self.facets.content

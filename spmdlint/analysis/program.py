@@ -19,6 +19,7 @@ from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
+from spmdlint.analysis.axes.written import Places
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
@@ -33,18 +34,19 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
+from spmdlint.analysis.inputs.contracts import Breach, Contracts
+from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostdraws import shared_draws
 from spmdlint.analysis.inputs.hostkeys import Folding, SharedSplit, calls_over_rows, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
-from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
+from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
-from spmdlint.analysis.inputs.seeds import Seeds, VaryingSeed
-from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
+from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
@@ -57,15 +59,14 @@ from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.order.unordered import SetLoop, SetLoops
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
-from spmdlint.analysis.setup.written import Places
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.diagnostics import Location, Place
@@ -193,15 +194,31 @@ class Program:
         )
         return tuple(found.loops())
 
-    def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
+    def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a directory listing decides what a process gets or calls."""
-        return self._listings
+        return (found for found in self._shares if isinstance(found, ListingLoop) or not found.mixed)
 
     @cached_property
-    def _listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
-        order, variance = self.listing_order, self.variance
-        check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
-        return tuple(check.found())
+    def _shares(self) -> tuple[ListingShare | ListingLoop, ...]:
+        return tuple(self._lists.found())
+
+    def numbers(self, order: str) -> Iterator[ListingNumbers]:
+        """Names that are numbered by their position in a listing or a set."""
+        return (found for found in self._numbers if found.reason.kind == order)
+
+    @cached_property
+    def _numbers(self) -> tuple[ListingNumbers, ...]:
+        return tuple(self._lists.numbers())
+
+    @cached_property
+    def _lists(self) -> Listings:
+        shuffle = ShuffledOrder()
+        shuffle.content = self._facets.content
+        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
+        orders = self.listing_order, self.set_order, shuffles
+        return Listings(
+            self.evaluator, self.reach, self.effects, *orders, self.variance, self._multi, preview=self.preview
+        )
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host inside code that JAX traces."""
@@ -240,22 +257,29 @@ class Program:
         given = (self.evaluator, self.calls, self.reach, self._facets, self._multi)
         return tuple(traced_constants(*given, preview=self.preview))
 
-    @cached_property
-    def seeds(self) -> Seeds:
-        """Seeds and names that have to agree."""
-        return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+    def breaches(self, code: str) -> Iterator[Breach]:
+        """Arguments that differ between processes although their calls demand that they agree, for one rule."""
+        return self._contracts.of(code) if self.multi_process != "never" else iter(())
 
-    def own_states(self) -> Iterator[VaryingSeed]:
+    @cached_property
+    def _contracts(self) -> Contracts:
+        demands = Demands(self.evaluator, self.reach, self.placement)
+        orders = (self.set_order, self.listing_order)
+        return Contracts(demands, self._facets, orders, self.shared_seeds, self._multi, preview=self.preview)
+
+    @cached_property
+    def shared_seeds(self) -> SharedSeeds:
+        """Which seeds have to agree."""
+        return SharedSeeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+
+    def own_states(self) -> Iterator[tuple[Site, Reason]]:
         """Keys that contain the process index, and that the state of training is made with."""
         given = (self.evaluator, typing_table(), self.reach, self.variance, self._multi)
         return StateKeys(*given, preview=self.preview).found()
 
-    def shuffled_shares(self) -> Iterator[ShuffledShare]:
+    def shuffled_shares(self) -> Iterator[ListingShare]:
         """Parts, selected by process index, of data that each process shuffled differently."""
-        shuffle = ShuffledOrder()
-        shuffle.content = self._facets.content
-        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
-        return Shares(self.evaluator, self._facets.content, shuffles).found()
+        return (found for found in self._shares if isinstance(found, ListingShare) and found.mixed)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -315,12 +339,7 @@ class Program:
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
         given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
-        yield from own_replicas(*given, self._quantities, preview=self.preview)
-
-    def own_arguments(self) -> Iterator[OwnArgument]:
-        """Arguments that their spec says are the same on all devices, but that differ between processes."""
-        if self.multi_process != "never":
-            yield from own_arguments(self.evaluator, self.reach, self._facets.content)
+        yield from own_replicas(*given, self.placement, preview=self.preview)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
@@ -346,7 +365,9 @@ class Program:
     def placements(self) -> Iterator[Placed]:
         """Values that are put on devices of other processes as well."""
         content = self._facets.content
-        yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
+        yield from Placements(
+            self.evaluator, self.reach, self._quantities, content, self._multi, self.placement
+        ).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""
@@ -358,7 +379,7 @@ class Program:
 
     @cached_property
     def _reads(self) -> Reads:
-        return Reads(self.evaluator, self.reach, self._multi, reading())
+        return Reads(self.evaluator, self.reach, self._multi, reading(), self.placement)
 
     def one_rows(self) -> Iterator[OneRow]:
         """Reads on the host of one device's row of an output that was never reduced."""
@@ -374,7 +395,7 @@ class Program:
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
-        what = LocalRows(self._outputs, self._reads, Control(self.evaluator))
+        what = LocalRows(self._outputs, self.placement, Control(self.evaluator))
         return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property
@@ -427,12 +448,17 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project))
+        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project), self.placement)
 
     @cached_property
     def variance(self) -> Origins:
         """The values whose content differs between processes."""
         return self._facets.content
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where values live."""
+        return Placement(self.evaluator, self.calls, self.reach)
 
     @cached_property
     def _multi(self) -> MultiProcess:
@@ -475,7 +501,7 @@ class Program:
     def explainer(self, told: frozenset[Site] = frozenset()) -> Explainer:
         """What answers questions about single operations; ``told`` are the conditions with a divergence."""
         check, orders = self._divergence_check, (self.set_order, self.listing_order)
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, told)
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, self.placement, told)
 
     def function_name(self, site: Site) -> str:
         """The name of the function that contains an operation; empty for the top level of a module."""

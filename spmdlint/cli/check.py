@@ -28,6 +28,11 @@ from spmdlint.timings import Timings
 
 FINDINGS = 1
 
+USUAL_OPTIONS = (
+    "--select", "--ignore", "--preview", "--fix", "--diff", "--baseline", "--write-baseline", "--watch",
+    "--output-format", "--statistics",
+)  # fmt: skip
+
 _OVERRIDES = ("select", "ignore", "extend_select", "preview", "exclude", "force_exclude")
 
 

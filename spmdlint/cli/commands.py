@@ -29,7 +29,10 @@ TRACEBACK_VARIABLE = "SPMDLINT_TRACEBACK"
 
 
 class Command(NamedTuple):
-    """A subcommand; ``module`` offers ``add_arguments(parser)`` and ``main(options) -> int``."""
+    """A subcommand; ``module`` offers ``add_arguments(parser)`` and ``main(options) -> int``.
+
+    It may have ``USUAL_OPTIONS``, the only ones that ``--help`` lists, where there are more than people read.
+    """
 
     name: str
     module: str
@@ -47,6 +50,8 @@ class Command(NamedTuple):
         """The parser of its options."""
         parser = Parser(prog=f"spmdlint {self.name}", description=self.summary, allow_abbrev=False)
         module.add_arguments(parser)
+        if usual := getattr(module, "USUAL_OPTIONS", ()):
+            parser.hide_all_but(usual)
         return parser
 
 
@@ -55,6 +60,7 @@ COMMANDS = (
     Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all rules."),
     Command("explain", "spmdlint.cli.explain", "Show what the linter knows about a line, and what it does not."),
     Command("server", "spmdlint.cli.server", "Serve an editor: findings while you type."),
+    Command("schema", "spmdlint.cli.schema", "Print a JSON schema of the configuration, for editors."),
     Command("clean", "spmdlint.cli.clean", "Delete the cache of earlier runs."),
     Command("run", "spmdlint.cli.run", "Rehearse a program on several processes on this machine."),
     Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them as a trace or a page."),

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from spmdlint.cli.commands import COMMANDS, SUCCESS, Command
+from spmdlint.cli.parsing import HELP_ALL
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -51,7 +52,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
-    command.load().add_arguments(parser)
+    module = command.load()
+    module.add_arguments(parser)
+    if hasattr(module, "USUAL_OPTIONS"):
+        parser.add_argument(HELP_ALL, action="store_true", help="list all options")
     for action in parser._actions:
         if action.metavar in ("RULE", "RULES"):
             setattr(action, "completer", _rules)  # noqa: B010 - argcomplete looks for an attribute

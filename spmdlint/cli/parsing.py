@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from spmdlint.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+HELP_ALL = "--help-all"
 
 _CHOICE = re.compile(r"argument (?P<name>[^:]+): invalid choice: (?P<quote>['\"])(?P<word>.*?)(?P=quote)(?= \(|,)")
 FEW = 4  # commands that an answer explains
@@ -19,6 +24,28 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are :class:`UsageError`, and not a page of usage."""
 
     _words: Sequence[str] = ()
+    _usual: Collection[str] = ()
+
+    def hide_all_but(self, usual: Collection[str]) -> None:
+        """Let ``--help`` list the options that are named here only; a new option, ``--help-all``, lists all."""
+        self._usual = (*usual, "--help", HELP_ALL)
+        self.add_argument(HELP_ALL, action=_HelpAll, nargs=0, help="list all options")
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Called by argparse for ``--help``."""
+        hidden = {action: action.help for action in self._actions if self._hides(action)}
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        super().print_help(file)
+        for action, words in hidden.items():
+            action.help = words
+
+    def _hides(self, action: argparse.Action) -> bool:
+        return bool(self._usual and action.option_strings) and not set(self._usual).intersection(action.option_strings)
+
+    def print_help_all(self) -> None:
+        """Print the help with all options."""
+        super().print_help()
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Read the words of a command, which the answer has too, as ``words``.
@@ -60,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog} has no option {name}.{hint} {self._more()}")
 
     def _more(self) -> str:
-        return f"'{self.prog} --help' lists the options."
+        return f"'{self.prog} {HELP_ALL if self._usual else '--help'}' lists the options."
 
     def _meaning(self, name: str) -> str:
         """What an argument is, after its name."""
@@ -98,6 +125,16 @@ class Parser(argparse.ArgumentParser):
                 return
             if action is not None and action.nargs is None and not value:
                 next(words, None)
+
+
+class _HelpAll(argparse.Action):
+    """Print all options, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Called by argparse."""
+        assert isinstance(parser, Parser)
+        parser.print_help_all()
+        parser.exit()
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:

@@ -1,7 +1,9 @@
 """Comments that silence findings: ``# spmdlint: ignore[SPMD301] reason`` and ``# noqa: SPMD301``.
 
 The first is at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8 and
-ruff. A comment silences a finding if it applies to the finding's first or last line.
+ruff. A comment silences a finding if it applies to the finding's first or last line. ``# spmdlint: ignore-file[...]``
+silences the findings of these rules in the whole file, or all with ``ignore-file[ALL]``. It is not indented, and stands
+on a line of its own, so that nobody takes it for a comment on one line.
 
 Where one finding stands for others, as the innermost condition of a call does for those around it, a comment for any of
 them at its place silences it, and one for any of them has an effect: which of them is shown may depend on the options.
@@ -25,14 +27,14 @@ from spmdlint.files.declaring import DECLARES, storing_rows
 from spmdlint.files.read import Source
 from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
-from spmdlint.selection import matches, nearest
+from spmdlint.selection import ALL, matches, nearest
 
 if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
 
-_IGNORE = re.compile(r"#\s*spmdlint:\s*ignore(?![\w-])(?:\s*\[(?P<selectors>[^\]]*)\])?")
+_IGNORE = re.compile(r"#\s*spmdlint:\s*ignore(?P<file>-file)?(?![\w-])(?:\s*\[(?P<selectors>[^\]]*)\])?")
 _DIRECTIVE = re.compile(r"#\s*spmdlint:\s*(?P<word>[\w-]+)(?P<more>\s*(?:$|[\[=:(]))?")
-_DIRECTIVES = ("ignore", "uniform")
+_DIRECTIVES = ("ignore", "ignore-file", "uniform")
 _NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:)?", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
@@ -48,6 +50,10 @@ class Suppression(Struct, frozen=True):
     selector: str
     code: str | None
     silences_all: bool = False
+    in_file: bool = False
+    """It applies to all lines."""
+    is_beside: bool = False
+    """It is about the whole file and has no effect, because it stands beside code or is indented."""
     removal: Edit | None = None
     """The edit that removes it from the text."""
     is_directive: bool = False
@@ -55,8 +61,10 @@ class Suppression(Struct, frozen=True):
 
     def silences(self, place: Place, code: str) -> bool:
         """Whether this comment silences a finding with this code at a place."""
-        if not self.silences_all and code != self.code:
+        if self.is_beside or (not self.silences_all and code != self.code):
             return False
+        if self.in_file:
+            return True
         start, end = place.start, place.end
         last = end.row - 1 if end.column == 1 and end.row > start.row else end.row
         return self.line == start.row or (self.line == last and not self.first_line_only)
@@ -132,14 +140,15 @@ class Suppressions:
         words = [word for rule in rules for word in (rule.code, rule.name)]
         for path, suppressions in self._by_path.items():
             for item in suppressions:
-                if path in besides or item.silences_all or item in self._used:
+                if path in besides or item in self._used or (item.silences_all and not item.is_beside):
                     continue
-                if item.code is None or item.code in ran:
+                if item.code is None or item.code in ran or item.is_beside:
                     known = _DIRECTIVES if item.is_directive else words
                     family = item.code is None and bool(item.selector) and bool(matches(item.selector, rules))
                     unknown = item.code is None and item.selector and not family
                     near = nearest(item.selector, known) if unknown else None
-                    meant = self._about.get((path, item.line, item.code)) if item.code is not None else None
+                    pointing = None if item.code is None or item.in_file else (path, item.line, item.code)
+                    meant = None if pointing is None else self._about.get(pointing)
                     yield UnusedSuppression(
                         item.place,
                         item.selector,
@@ -150,6 +159,8 @@ class Suppressions:
                         family,
                         meant,
                         meant in self._silenced,
+                        item.in_file,
+                        item.is_beside,
                     )
 
 
@@ -196,6 +207,8 @@ class _Rows:
 def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
     for found in _IGNORE.finditer(comment.text):
         line = _line_below(comment, rows.all) if comment.own_line else comment.row
+        in_file = found["file"] is not None
+        is_beside = in_file and not (comment.own_line and comment.column == 1)
         listed = found["selectors"] or ""
         words = list(re.finditer(r"[^\s,]+", listed))
         for word in words:
@@ -204,9 +217,19 @@ def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]
             place = _place(path, comment, start, end)
             whole = (at + words[0].start(), at + words[-1].end())
             cut = removal(comment, rows.all, (start, end), whole, found.span())
-            yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
+            yield Suppression(
+                place,
+                line,
+                comment.own_line,
+                word.group(),
+                codes.get(word.group()),
+                silences_all=in_file and word.group() == ALL,
+                in_file=in_file,
+                is_beside=is_beside,
+                removal=cut,
+            )
         if not words:
-            yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
+            yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None, in_file=in_file)
 
 
 def _unknown(path: Path, comment: Comment) -> Iterator[Suppression]:

@@ -43,6 +43,16 @@ SOURCES: Mapping[str, str] = {
 }
 """By source: what the result depends on."""
 
+FACETS: Mapping[str, str] = {
+    "content": "its value",
+    "copies": "its value, if `laid_out` names no axis: each device then gets a copy of one value",
+    "order": "the order of its elements, except along a dimension that `laid_out` splits",
+    "name": "its value, as the name by which processes find one another",
+    "seed": "its value, as the seed of keys from which all processes draw the same numbers",
+    "deal": "its value, as the seed of a shuffle of which each process takes a part",
+}
+"""By facet: what of an argument must be the same on all processes."""
+
 KEYS: Mapping[str, str] = {
     "parameters": "its parameters in order, those that are passed by keyword only after `*`; the other keys name "
     "parameters",
@@ -74,6 +84,7 @@ KEYS: Mapping[str, str] = {
     "derived_by": "the method of its result that is passed functions which run where derivatives are taken",
     "refs": "its function is a kernel, which is passed references",
     "opaque": "which axes it binds is not known, so any may be bound inside",
+    "manages": "it makes a context manager of its function, a generator: `as` binds what that yields",
     "callback": "the parameter that is a function which runs at an unknown time; what it stores is the source",
     # layers and methods
     "when": "the parameter that makes a layer communicate if it is true",
@@ -99,6 +110,11 @@ KEYS: Mapping[str, str] = {
     "equates": "the two parameters for which it raises unless they are equal, on each process for itself",
     "rooted": "the parameter that counts on one process only; others may pass a value of another form",
     "gathers": "it gives all processes the values of each",
+    # what must be the same on all processes
+    "pure": "it only returns its result and changes none of its arguments, so the result must be used",
+    "agree": "by parameter, the facets in which its arguments must be the same on all processes; several are separated "
+    "by spaces",
+    "laid_out": "the parameter that says how an argument is laid out over devices; of a map, how its arguments are",
     # values that differ
     "source": "why its result differs between processes; one of the sources above",
     "attribute": "a source that is a value and not a function",
@@ -107,11 +123,22 @@ KEYS: Mapping[str, str] = {
     "unseeded": "a source only without arguments, or with `at_most` of them",
     "at_most": "the number of arguments with which an `unseeded` source still is one",
     "seeded_by": "the function that makes it no source, if the program calls it",
+    "set_by": "for an attribute: the function that sets it, so that it differs if only some processes call that",
     "cappable": "a property of the machine that decides nothing once it is capped",
     "raised": "for an exception: the source outside the program that raises it",
     "reads": "it reads a file, which can fail",
     "ends": "it ends the process, at once or soon",
     "seed": "the parameter that is a seed",
+    # what passes through
+    "passes": "what its result has in common with what it is given: `size` (the number of elements), `order`, "
+    "`content`, `shape` (of arrays), `batches` (the sizes of the batches that an iterable gives); of a module, it "
+    "counts for the functions that have no such key",
+    "through": "the parameters through which that passes; without it, all arguments, or a method's object",
+    "like": "for a module: the one whose functions of the same names pass on the same",
+    "shaped_by": "the parameter that is the shape of the array which it makes",
+    "selects": "it returns the elements that it finds, however many; the parameter that asks for a result with one for "
+    "each, or empty",
+    "counts": "it returns the number of elements of its argument, or of its object",
     # order and data
     "listing": "its results are in the order of a directory listing",
     "listed_by": "the part of each element, by its number, that orders a `listing` if the loop over it sorts that part",
@@ -121,6 +148,7 @@ KEYS: Mapping[str, str] = {
     "asked": "it shuffles only if this parameter is true",
     "gives_strings": "it returns a list of strings",
     "stacks": "it puts a sequence into an array, element by element",
+    "along": "the dimension along which it does so, if that is not the first and its parameter `axis` does not say",
     "composes": "it composes its arguments to a program, in their order",
     "gives_global": "it returns an array over the devices of a sharding",
     "local": "the parameter that is this process's own part of that array",

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from spmdlint.errors import UsageError
+from spmdlint.knowledge.described import FACETS
 from spmdlint.knowledge.files import file_names, read_file
 
 Kind = Literal[
@@ -18,6 +19,9 @@ Kind = Literal[
 ]  # fmt: skip
 Variable = Literal["identity", "group", "host"]
 _VARIABLES: tuple[Variable, ...] = get_args(Variable)
+Facet = Literal["size", "order", "content", "shape", "batches"]
+"""What a value may have in common with what it is made from: its number of elements, their order, what they are, the
+shape of an array, and the sizes of the batches that an iterable gives."""
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
 
@@ -74,6 +78,7 @@ class Known(Struct, frozen=True):
     agreement: bool = False
     any_shape: bool = False
     gathers: bool = False
+    pure: bool = False
     source: Source | None = None
     cappable: bool = False
     attribute: bool = False
@@ -85,6 +90,7 @@ class Known(Struct, frozen=True):
     gives_strings: bool = False
     completion: bool = False
     stacks: bool = False
+    along: int | None = None
     composes: bool = False
     gives_global: bool = False
     local: str | None = None
@@ -98,11 +104,15 @@ class Known(Struct, frozen=True):
     may_be_zero: bool = False
     at_most: int | None = None
     seeded_by: str = ""
+    manages: bool = False
+    set_by: str = ""
     given_to: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()
     seed: str | None = None
     label: str | None = None
+    agree: Mapping[str, str] = field(default_factory=dict)
+    laid_out: str | None = None
     deal_seed: str | None = None
     order_seed: str | None = None
     dealt: str | None = None
@@ -112,6 +122,19 @@ class Known(Struct, frozen=True):
     derives: bool = False
     derived_by: str | None = None
     among: str | None = None
+    passes: tuple[str, ...] | None = None
+    through: tuple[str, ...] = ()
+    like: str | None = None
+    shaped_by: str | None = None
+    selects: str | None = None
+    counts: bool = False
+
+    @property
+    def contract(self) -> Mapping[str, tuple[str, ...]]:
+        """By parameter: the facets in which its arguments must be the same on all processes."""
+        named = ((self.label, "name"), (self.seed, "seed"), (self.deal_seed, "deal"))
+        agreed = {parameter: tuple(facets.split()) for parameter, facets in self.agree.items()}
+        return agreed | {parameter: (facet,) for parameter, facet in named if parameter is not None}
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -128,13 +151,13 @@ _TABLES = ("aliases", "functions", "methods")
 """The tables that a user's knowledge may have."""
 _OF_UNKNOWN = frozenset((
     "parameters", "source", "callback", "needs", "completion", "shuffles", "seed_of", "asked", "ends", "own", "parts",
-    "part", "part_of", "evened_by", "uneven", "rounds", "sampler", "dealt", "deal_seed",
+    "part", "part_of", "evened_by", "uneven", "rounds", "sampler", "dealt", "deal_seed", "passes", "through", "counts",
 ))  # fmt: skip
 """Keys that count for a method of an object of which nothing is known but the method's name."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
-    "order_seed",
+    "order_seed", "laid_out", "shaped_by",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 
@@ -187,6 +210,16 @@ class Knowledge(Struct, frozen=True, dict=True):
         """The same for a name that is certainly not one of the project's."""
         name = self.canonical(name)
         return name if name in self.functions else self.wrapped.get(name.rpartition(".")[2], name)
+
+    def transfer(self, name: str) -> Known | None:
+        """The row that says what passes through a function: its own, or that of the nearest module around it."""
+        known, rest = self.functions.get(name), ""
+        while name and (known is None or known.passes is None):
+            if known is not None and known.like is not None:
+                return self.transfer(known.like + rest)
+            name, _, last = name.rpartition(".")
+            known, rest = self.functions.get(name), f".{last}{rest}"
+        return known if name else None
 
     def gives_array(self, name: str) -> bool:
         """Whether a function returns one array, as nearly all functions of its module do."""
@@ -302,6 +335,8 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "drops": tuple(table.get("drops", ())),
                 "switched_by": tuple(table.get("switched_by", ())),
                 "part_of": tuple(table.get("part_of", ())),
+                "passes": tuple(table["passes"]) if "passes" in table else None,
+                "through": tuple(table.get("through", ())),
                 "uneven": tuple(table.get("uneven", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
@@ -327,8 +362,14 @@ def _verify(name: str, table: object, where: str) -> None:
     for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
         if key in table and table[key] not in choices:
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
+    for facet in (each for facets in table.get("agree", {}).values() for each in facets.split()):
+        if facet not in FACETS:
+            raise KnowledgeError(f"{where}: 'agree' of {name!r} names the facet {facet!r}. {_nearest(facet, FACETS)}")
+    for facet in table.get("passes", ()):
+        if facet not in get_args(Facet):
+            raise KnowledgeError(f"{where}: {name!r} passes {facet!r}. {_nearest(facet, get_args(Facet))}")
     function = table.get("function", ())
-    named = [table[key] for key in _PARAMETERS if key in table]
+    named = [*table.get("agree", ()), *table.get("through", ()), *(table[key] for key in _PARAMETERS if key in table)]
     named += [function] if isinstance(function, str) else function
     for parameter in named if "parameters" in table else ():
         if parameter not in table["parameters"]:

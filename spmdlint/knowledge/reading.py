@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from spmdlint.knowledge.files import read_file
 
@@ -25,16 +25,31 @@ class Reading(Struct, frozen=True):
     over_all: frozenset[str]
     arrays_of: frozenset[str]
     states: frozenset[str]
+    host: frozenset[str]
+    here: frozenset[str]
+    eager: frozenset[str]
+    reductions: frozenset[str]
+    together: frozenset[str]
+    passing: frozenset[str]
+    paired: Mapping[str, int]
+    shapers: Mapping[str, int]
+    reads_at: Mapping[str, int]
+    classes: Mapping[str, bool]
+    laying_out: frozenset[str]
+    context: str
+    transfer: str
+    one_device: str
     gatherers: Mapping[str, str]
     makers: Mapping[str, tuple[str, int]]
     from_mesh: Mapping[str, tuple[int, int]]
 
     def reads(self, name: str) -> bool:
         """Whether a call of this function reads the whole of its first argument."""
-        return _named(name, self.readers) and not _named(name, self.harmless)
+        return named(name, self.readers) and not named(name, self.harmless)
 
 
-def _named(name: str, names: frozenset[str]) -> bool:
+def named(name: str, names: frozenset[str]) -> bool:
+    """Whether a name is one of those that a table lists, or begins with one of them that ends in a dot."""
     return name in names or any(name.startswith(start) for start in names if start.endswith("."))
 
 
@@ -42,15 +57,4 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = read_file("reading.toml")["reading"]
-    sets = ["readers", "harmless", "methods", "properties", "sizes", "measures", "views"]
-    sets += ["devices", "local", "over_all", "arrays_of", "states"]
-    makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
-    from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
-    named = {name: frozenset(table[name]) for name in sets}
-    named["measures"] |= named["sizes"]
-    return Reading(
-        **named,
-        gatherers=table["gatherers"],
-        makers=makers,
-        from_mesh=from_mesh,
-    )
+    return convert({**table, "measures": [*table["measures"], *table["sizes"]]}, Reading)

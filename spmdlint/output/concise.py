@@ -14,5 +14,5 @@ def render(report: Report) -> Iterator[str]:
         start = finding.place.start
         where = f"{report.shown(finding.place.path)}:{start.row}:{start.column}"
         star = "[*] " if fixable(finding, unsafe=report.unsafe_fixes) else ""
-        yield f"{where}: {finding.code} {star}{one_line(finding.message)}\n"
+        yield f"{where}: {finding.severity}: {finding.code} {star}{one_line(finding.message)}\n"
     yield f"{summary(report)}\n"

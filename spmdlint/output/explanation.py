@@ -195,6 +195,10 @@ class Writer:
             yield f"  {name}{where}: not known; the search for its sources was cut short"
         else:
             yield f"  {name}{where}: no source of variance is known; it counts as uniform"
+        if value.lives is not None:
+            place, sure, reason = value.lives
+            yield f"    it lives {'' if sure else 'probably '}{place}"
+            yield from (f"      {self._at(step.site).strip()} {step.text}" for step in reason.chain())
 
     def _call(self, call: CallNote) -> Iterator[str]:
         what = ", ".join(self._callee(callee) for callee in call.callees)
@@ -272,6 +276,8 @@ class Writer:
             "declared_uniform": value.declared,
             "cut_short": value.cut,
             "varies": [{"facet": facet, "kind": r.kind, "reasons": self._chain(r)} for facet, r in value.facets],
+            "lives": value.lives
+            and {"where": value.lives[0], "surely": value.lives[1], "reasons": self._chain(value.lives[2])},
         }
 
     def _call_object(self, call: CallNote) -> dict[str, object]:

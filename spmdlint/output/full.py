@@ -52,7 +52,8 @@ def _steps(steps: Sequence[Related], report: Report, colors: Palette) -> Iterato
 
 
 def _head(finding: Diagnostic, report: Report, colors: Palette, mark: str) -> str:
-    head = f"{mark}{finding.code}{colors.reset} {colors.bold}{finding.name}{colors.reset}"
+    head = f"{mark}{finding.severity}{colors.reset}: {mark}{finding.code}{colors.reset} "
+    head += f"{colors.bold}{finding.name}{colors.reset}"
     if fixable(finding, unsafe=report.unsafe_fixes):
         head += f" [{colors.help}*{colors.reset}]"
     return f"{head}: {one_line(finding.message)}"

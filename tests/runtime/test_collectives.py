@@ -264,3 +264,30 @@ def test_what_is_not_compared_for_want_of_knowledge_is_told(tmp_path: Path) -> N
     told: list[Any] = [line for line in run.output.splitlines() if "NOTES" in line]
     assert len(told) == 2, run.output
     assert all("not known whether mystery communicates between processes" in line for line in told)
+
+
+def test_a_barrier_is_one_call(tmp_path: Path) -> None:
+    program = """
+    from jax.experimental import multihost_utils
+    multihost_utils.sync_global_devices("begin")
+    multihost_utils.sync_global_devices("end")
+    print(multihost_utils.process_allgather(np.float32(me)).sum())
+    """
+    run = rehearse(tmp_path, textwrap.dedent(program))
+    assert run.verdict == ("clean", None), run.output
+    assert run.report["message"] == "processes 0-1 made the same 3 parallel calls."
+
+
+def test_a_gather_of_what_every_process_has_is_told_where_only_one_makes_it(tmp_path: Path) -> None:
+    program = """
+    from jax.experimental import multihost_utils
+    loss = jax.jit(lambda v: v.sum(), out_shardings=NamedSharding(mesh, P()))(everywhere([1.0, 2.0]))
+    if me == 0 or "ALL" in os.environ:
+        print("loss", multihost_utils.process_allgather(loss, tiled=True))
+    """
+    run = rehearse(tmp_path, textwrap.dedent(program))
+    assert run.verdict == ("clean", None), run.output
+    assert "Not every process called process_allgather as often as the others." in run.output
+    run = rehearse(tmp_path, textwrap.dedent(program), environment={"ALL": "1"})
+    assert run.verdict == ("clean", None), run.output
+    assert run.report["notes"] == []

@@ -98,3 +98,15 @@ def test_a_function_that_nobody_called_explains_nothing(tmp_path: Path) -> None:
     died = rehearse(tmp_path, program.replace("END", "os._exit(9)"))
     assert died.verdict == ("diverged", "missing"), died.output
     assert died.report["findings"] == died.report["explained_by"] == [], died.output
+
+
+def test_rules_without_a_finding_are_not_named(tmp_path: Path) -> None:
+    program = """
+    losses = [jax.jit(lambda v: v.sum()), jax.jit(lambda v: v.max())]
+    losses[me](everywhere([1.0, 2.0]))
+    """
+    run = rehearse(tmp_path, program)
+    assert run.verdict[0] == "diverged", run.output
+    assert (run.report["findings"], run.report["explained_by"]) == ([], []), run.output
+    assert "Rules that may explain it" not in run.output
+    assert "What to do: " in run.output

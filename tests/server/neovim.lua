@@ -19,7 +19,18 @@ local ok, problem = pcall(function()
   vim.api.nvim_buf_set_lines(0, 0, 0, true, { "# \240\159\144\141 a comment" })
   wait_for("moved finding", function() return found() == 1 and vim.diagnostic.get(0)[1].lnum == finding.lnum + 1 end)
   vim.api.nvim_win_set_cursor(0, { finding.lnum + 2, finding.col })
-  vim.lsp.buf.code_action({ apply = true, filter = function(action) return action.isPreferred end })
+  if vim.fn.has("nvim-0.8") == 1 then
+    vim.lsp.buf.code_action({ apply = true, filter = function(action) return action.isPreferred end })
+  else -- which always asks
+    vim.ui.select = function(items, _, chosen)
+      for _, item in ipairs(items) do
+        if item[2].isPreferred then
+          return chosen(item)
+        end
+      end
+    end
+    vim.lsp.buf.code_action()
+  end
   wait_for("end of the finding", function() return found() == 0 end)
   print(table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n"))
 end)

@@ -23,9 +23,6 @@ from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
-_COLLECTIVES = frozenset(
-    f"jax.lax.{name}" for name in "psum pmean pmax pmin psum_scatter all_gather all_to_all ppermute pshuffle".split()
-)
 _DEPTH = 4
 """The most functions, one inside another, that may stand between a call and the reduction that it makes."""
 _COMPUTING = (s.Call, s.Binary, s.Unary, s.Compare)
@@ -122,7 +119,8 @@ class DroppedResults:
     def _reduces(self, callee: Value | None, depth: int) -> bool:
         """Whether a function does nothing but reduce its arguments, or some of them, over devices."""
         if isinstance(callee, External):
-            return callee.name in _COLLECTIVES
+            known = self.ev.knowledge.get(callee.name)
+            return known is not None and known.pure
         if not depth:
             return False
         if isinstance(callee, Applied):

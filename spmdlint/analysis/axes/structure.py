@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.arrays import Arrays
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_places
 from spmdlint.analysis.callgraph.wrapped import Wrapped, Wrappers
-from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
@@ -35,7 +35,7 @@ class WrongStructure(Struct, frozen=True):
     """Specs whose number differs from the number of the function's arguments or results.
 
     ``single``: the function returns one array. ``returns`` are the sites where it returns. ``wrapped`` is the function
-    if it was handed to the code that maps it.
+    if it was handed to the code that maps it. ``bound`` is how many more arguments are bound, as by ``partial``.
     """
 
     site: Site
@@ -48,13 +48,18 @@ class WrongStructure(Struct, frozen=True):
     single: bool = False
     returns: tuple[Site, ...] = ()
     wrapped: Wrapped | None = None
+    bound: int = 0
 
 
 class _Positional(Struct, frozen=True):
-    """The parameters that may be passed by position: the name, and whether it has a default."""
+    """The parameters that may be passed by position: the name, and whether it has a default.
+
+    ``bound`` is how many others have their arguments already.
+    """
 
     function: str
     parameters: tuple[tuple[str, bool], ...]
+    bound: int = 0
 
 
 def _is_stub(use: MapUse, function: Value) -> bool:
@@ -96,7 +101,9 @@ class Structure:
                 if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
                     wrapped = self.wrappers.of(use, function, parameter)
                     name = signature.function
-                    yield WrongStructure(use.site, parameter, count, least, most, name, results=False, wrapped=wrapped)
+                    ends = least, most
+                    bound = signature.bound
+                    yield WrongStructure(use.site, parameter, count, *ends, name, False, wrapped=wrapped, bound=bound)
             if of_results is not None:
                 yield from self._results(use, function, of_results)
 
@@ -221,4 +228,5 @@ def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None
     named = {name for name, _ in arguments.keywords}
     # Parameters after one that is passed by keyword cannot be passed by position.
     end = next((n for n, (name, _) in enumerate(left) if name in named), len(left))
-    return _Positional(signature.function, left[:end])
+    passed = len(signature.parameters) - len(left) + sum(name in named for name, _ in left)
+    return _Positional(signature.function, left[:end], signature.bound + passed)

@@ -15,6 +15,7 @@ from spmdlint.analysis.axes.permutations import (
 )
 from spmdlint.analysis.axes.sizes import AxisSize
 from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.axes.written import Places
 from spmdlint.analysis.callgraph.reach import MapUse
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.comprehension import collected
@@ -30,7 +31,6 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
-from spmdlint.analysis.setup.written import Places
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s

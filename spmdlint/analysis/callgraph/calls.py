@@ -8,11 +8,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.axes.axisnames import ANY_AXES as ANY_AXES
-from spmdlint.analysis.axes.axisnames import NO_AXES as NO_AXES
-from spmdlint.analysis.axes.axisnames import Axes as Axes
-from spmdlint.analysis.axes.contexts import Contexts
+from spmdlint.analysis.callgraph.axisnames import ANY_AXES as ANY_AXES
+from spmdlint.analysis.callgraph.axisnames import NO_AXES as NO_AXES
+from spmdlint.analysis.callgraph.axisnames import Axes as Axes
+from spmdlint.analysis.callgraph.contexts import Contexts
 from spmdlint.analysis.callgraph.devicecount import device_count
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.mapped import leaf_function
 from spmdlint.analysis.evaluation.standard import listed
@@ -393,3 +394,17 @@ _STRENGTH: dict[Way, int] = {"call": 0, "transform": 1, "apply": 2, "jit": 3, "m
 
 def _outermost(outer: Way, inner: Way) -> Way:
     return outer if _STRENGTH[outer] >= _STRENGTH[inner] else inner
+
+
+def says_who(evaluator: Evaluator, frame: Frame, call: Call) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
+    """The arguments of a collective that say which devices take part, and how."""
+    callee = certain(evaluator.value(frame, call.function))
+    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    if known is not None and known.permutation is not None:
+        given = passed(call, known.permutation, known.positional)
+        if given is not None:
+            yield "permutation", given
+    if known is not None and known.groups is not None:
+        given = passed(call, known.groups, known.positional)
+        if given is not None:
+            yield "groups", given

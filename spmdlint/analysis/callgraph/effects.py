@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +18,8 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.eager import computes_everywhere, method_of_array
 from spmdlint.analysis.callgraph.getters import Getters, Implied
-from spmdlint.analysis.callgraph.localdata import LocalData
-from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
+from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
@@ -80,6 +78,8 @@ class ParallelCall(Struct, frozen=True):
     carried: bool = False
     label: str | None = None
     """The name by which the processes match the call, if it is known."""
+    only_for: tuple[tuple[str, bool], ...] = ()
+    """Parameters of the queried code for which the call is not made if they are here, or, if true, on the host."""
 
     def matches(self, other: ParallelCall) -> bool:
         """Whether the two may be one call to the other processes: calls under different names never match."""
@@ -91,17 +91,48 @@ class ParallelCall(Struct, frozen=True):
         return self.path[0]
 
 
+class Placing(Protocol):
+    """Where values live, as far as that decides which calls are parallel calls; answers are sure."""
+
+    def spans(self, frame: Frame, number: int) -> bool:
+        """Whether a value is an array over the devices of all processes."""
+
+    def is_for_all(self, frame: Frame, number: int) -> bool:
+        """Whether a value is such an array, or one with a row for each device of this process."""
+
+    def own(self, frame: Frame, number: int) -> bool:
+        """Whether a value is on the host, or on devices of this process."""
+
+    def computes_everywhere(self, frame: Frame, number: int, call: s.Call) -> str | None:
+        """The function that a call runs, if it needs the processes of all devices outside compiled code."""
+
+    def indexes_everywhere(self, frame: Frame, taken: s.Subscript) -> bool:
+        """Whether a part is taken of an array that no process has as a whole."""
+
+    def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
+        """The parameters that must not be on this process (or, if true, on its host) for an operation to run."""
+
+    def is_here(self, frame: Frame, number: int, *, host: bool) -> bool:
+        """Whether a value is on this process, or on its host."""
+
+    def passed_for(self, entered: Frame, name: str, call: s.Call, caller: Frame) -> tuple[Frame, int] | None:
+        """What a call passes for a parameter of a function."""
+
+
 class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading) -> None:
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading, placement: Placing
+    ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.spreading = spreading
-        self.local = LocalData(evaluator, reach)
+        self.placement = placement
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
+        self._parts: dict[Frame, list[tuple[int, Implied]]] = {}
 
     @cached_property
     def _silent(self) -> frozenset[Frame]:
@@ -113,12 +144,32 @@ class Effects:
                 callers.setdefault(edge.target.frame, []).append(caller)
         speaking: set[Frame] = set()
         self._spread(speaking, [*self.reach.spanning, *(frame for frame in callers if frame not in visited)], callers)
+        self._spread(speaking, [frame for frame in visited - speaking if self._computes(frame)], callers)
         names: frozenset[str] = frozenset()
         while (getters := Getters(self.ev, speaking)).names != names:
             names = getters.names
             self._spread(speaking, [frame for frame in visited - speaking if getters.reads(frame)], callers)
         self._getters = getters
         return visited - speaking
+
+    def _computes(self, frame: Frame) -> bool:
+        """Whether a function certainly makes a parallel call that only the places of its arrays tell."""
+        for number, call in frame.code.of_kind(s.Call):
+            if self.placement.computes_everywhere(frame, number, call) is not None:
+                return True
+            if unknown_map(frame, call, self.callees(frame, call), self.placement.is_for_all) is not None:
+                return True
+        return bool(self._indexed(frame))
+
+    def _indexed(self, frame: Frame) -> list[tuple[int, Implied]]:
+        """Where a function takes a part of an array that no process has as a whole."""
+        found = self._parts.get(frame)
+        if found is None:
+            traced = frame.ref in self.reach.traced and frame.ref not in self.reach.host
+            taken = () if traced else frame.code.of_kind(s.Subscript)
+            found = [(number, each) for number, each in taken if self.placement.indexes_everywhere(frame, each)]
+            self._parts[frame] = found
+        return found
 
     @staticmethod
     def _spread(speaking: set[Frame], pending: list[Frame], callers: Mapping[Frame, list[Frame]]) -> None:
@@ -159,7 +210,7 @@ class Effects:
 
     def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | Implied]]:
         """The calls in some blocks, and what runs a property or a special method there that makes parallel calls."""
-        reads = self._getters.reads(frame)
+        reads = [*self._getters.reads(frame), *self._indexed(frame)]
         if not reads:
             return frame.code.calls_in(blocks)
         block_of = frame.code.function.block_of
@@ -169,8 +220,8 @@ class Effects:
         return sorted(found, key=lambda each: (order[block_of[each[0]]], each[0]))
 
     def reads_properties(self, frame: Frame) -> bool:
-        """Whether a function runs a property or a special method that makes parallel calls."""
-        return not self.is_silent(frame) and bool(self._getters.reads(frame))
+        """Whether a function makes parallel calls by what is not written as a call: properties, parts of arrays."""
+        return not self.is_silent(frame) and bool(self._getters.reads(frame) or self._indexed(frame))
 
     def readers(self, ref: FunctionRef) -> frozenset[FunctionRef]:
         """The functions that run a property or a special method which makes parallel calls."""
@@ -189,6 +240,9 @@ class Effects:
     def of_read(self, frame: Frame, number: int, operation: Implied) -> Iterator[ParallelCall]:
         """The parallel calls of the property or the special method that an operation runs."""
         site = Site(frame.ref, number)
+        if (number, operation) in self._indexed(frame):
+            yield ParallelCall("indexing", "weak", "indexing", (site,))
+            return
         run = self._getters.read_by(frame, operation)
         for target in self.calls.targets(*run, frame.depth + 1) if run is not None else ():
             for inner in self.of_function(target.frame):
@@ -198,16 +252,40 @@ class Effects:
         """The parallel calls that one call makes, directly or through the project's functions."""
         if frame in self._silent:
             return
+        made = list(self._of_call(frame, number, operation))
+        only_for = self.placement.only_for(frame, number) if made else ()
+        if not any(self._is_here(frame, name, host) for name, host in only_for):
+            yield from (replace(each, only_for=(*each.only_for, *only_for)) for each in made) if only_for else made
+
+    def _is_here(self, frame: Frame, name: str, host: bool) -> bool:
+        """Whether a parameter of a function is here, or on the host, whoever calls it."""
+        given = next((n for n, each in frame.code.of_kind(s.Parameter) if each.name == name), None)
+        return given is not None and self.placement.is_here(frame, given, host=host)
+
+    def _still_for(self, entered: Frame, call: s.Call, frame: Frame, made: ParallelCall) -> ParallelCall | None:
+        """A call of a function, as made by a call of that function; None if what that passes rules it out."""
+        left: list[tuple[str, bool]] = []
+        for name, host in made.only_for:
+            given = self.placement.passed_for(entered, name, call, frame)
+            if given is None:
+                continue
+            if self.placement.is_here(*given, host=host):
+                return None
+            root = given[0].code.operations[given[0].code.root_of(given[1])]
+            if given[0] is frame and isinstance(root, s.Parameter):
+                left.append((root.name, host))
+        return replace(made, only_for=tuple(left))
+
+    def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         callees = self.callees(frame, operation)
-        step = unknown_map(self.ev, frame, operation, callees)
+        step = unknown_map(frame, operation, callees, self.placement.is_for_all)
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
             return
-        method = method_of_array(self.ev, frame, operation)
-        if method is not None and computes_everywhere(self.ev, frame, operation, method):
-            yield ParallelCall(method.rsplit(".", 1)[-1], "weak", method, (Site(frame.ref, number),))
-            return
+        name = self.placement.computes_everywhere(frame, number, operation)
+        if name is not None:
+            yield ParallelCall(name.rsplit(".", 1)[-1], "weak", name, (Site(frame.ref, number),))
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
             for each in self.one_of(frame, callees):
@@ -267,8 +345,6 @@ class Effects:
         site = Site(frame.ref, number)
         callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
         if isinstance(callee, External):
-            if computes_everywhere(self.ev, frame, operation, callee.name):
-                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "weak", callee.name, (site,))
             yield from self._of_library(frame, number, operation, callee)
             return
         callee = compiled_in(self.calls, callee) or callee
@@ -282,14 +358,11 @@ class Effects:
                 if on_local_devices(callee):
                     return
                 strength: Strength = "strong" if known.spans else "weak"
-                passed = [argument.value for argument in operation.arguments]
-                if strength == "weak" and sharded(self.ev, callee):
-                    strength = "strong"  # even if it is given arrays that are on this process alone
                 if strength == "weak" and self._communicates(frame, operation, callee):
                     strength = "strong"
-                if strength == "weak" and self.local.runs_here(frame, number, operation):
+                if strength == "weak" and self.placement.own(frame, number):
                     return
-                if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
+                if strength == "weak" and (sharded(self.ev, callee) or self.placement.spans(frame, number)):
                     strength = "strong"
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
                     return
@@ -339,7 +412,9 @@ class Effects:
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             if target.way in ("call", "transform", "apply"):
                 for inner in self.of_function(target.frame):
-                    yield replace(inner, path=(site, *inner.path))
+                    still = self._still_for(target.frame, operation, frame, inner) if inner.only_for else inner
+                    if still is not None:
+                        yield replace(still, path=(site, *inner.path))
 
     def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
         """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""

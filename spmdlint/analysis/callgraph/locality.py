@@ -1,35 +1,22 @@
-"""The extent of arrays: those on one process alone, and those over the devices of several."""
+"""Maps and compiled functions that are restricted to this process, or told over which devices they run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from spmdlint.analysis.callgraph.placement import over_all
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Collection,
     Constant,
     DictionaryValue,
     External,
-    Frame,
-    FunctionValue,
-    Instance,
     Member,
     Value,
     certain,
 )
-from spmdlint.knowledge.reading import reading
-from spmdlint.program import summary as s
 
 DEPTH = 24
-EAGER = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.image.")
-"""What computes where its arrays are, if it is called outside of compiled functions."""
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
-_PASSING = ("builtins.enumerate", "builtins.iter")
 _SHAPED = ("jax.experimental.mesh_utils.create_device_mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
 
@@ -96,118 +83,3 @@ def _spans(sharding: Value) -> bool:
     if isinstance(sharding, DictionaryValue):
         return any(_spans(part) for _, element in sharding.items for part in element)
     return True
-
-
-def everywhere(
-    evaluator: Evaluator,
-    frame: Frame,
-    number: int,
-    depth: int,
-    says: Callable[[s.Operation, int], bool],
-    seen: set[int] | None = None,
-) -> bool:
-    """Whether ``says`` holds for every operation that may make a value, through names and elements.
-
-    An operation that is already in ``seen``, reached again in a loop, does not count against it.
-    """
-    if depth == 0:
-        return False
-    seen = set() if seen is None else seen
-    if number in seen:
-        return True
-    seen.add(number)
-    operation = evaluator.function(frame).operations[number]
-    if isinstance(operation, s.Load):
-        stores = evaluator.reaching(frame, number, operation.name)
-        return bool(stores) and all(everywhere(evaluator, frame, store, depth, says, seen) for store in stores)
-    if isinstance(operation, (s.Item, s.Store)):
-        return everywhere(evaluator, frame, operation.value, depth - 1, says, seen)
-    if isinstance(operation, s.Subscript):
-        return everywhere(evaluator, frame, operation.base, depth - 1, says, seen)
-    if isinstance(operation, s.Collected):
-        return everywhere(evaluator, frame, operation.element, depth - 1, says, seen)
-    return says(operation, depth)
-
-
-def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = DEPTH) -> bool:
-    """Whether a value was certainly just made as an array over the devices of several processes, or a tree of them."""
-
-    def says(operation: s.Operation, depth: int) -> bool:
-        if isinstance(operation, s.Next):
-            return _gives_global(evaluator, frame, operation.iterable, depth - 1)
-        if isinstance(operation, (s.Display, s.DictDisplay)):
-            parts = operation.elements if isinstance(operation, s.Display) else operation.values
-            return bool(parts) and all(global_data(evaluator, frame, part, depth - 1) for part in parts)
-        return isinstance(operation, s.Call) and makes_global(evaluator, frame, operation, depth)
-
-    return everywhere(evaluator, frame, number, depth, says)
-
-
-def makes_global(evaluator: Evaluator, frame: Frame, call: s.Call, depth: int) -> bool:
-    """Whether a call makes such an array, or a tree of them."""
-    callees = evaluator.value(frame, call.function)
-    if any(_makes_global(evaluator, callee, depth) for callee in callees):
-        return True
-    for callee in ordered(callees):
-        known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-        if known is None or not call.arguments:
-            continue
-        if known.name in reading().makers:
-            place = passed(call, reading().makers[known.name][0], known.positional)
-            return place is not None and over_all(evaluator, certain(evaluator.value(frame, place)))
-        if known.kind == "apply":
-            mapped = evaluator.value(frame, call.arguments[0].value)
-            return any(_makes_global(evaluator, value, depth) for value in mapped)
-    return False
-
-
-def _gives_global(evaluator: Evaluator, frame: Frame, iterable: int, depth: int) -> bool:
-    """Whether iterating over a value gives such arrays: from a generator, or from an object of the project."""
-    number = frame.code.root_of(iterable)
-    call = frame.code.operations[number]
-    makers: list[Value] = []
-    for callee in ordered(evaluator.value(frame, call.function)) if isinstance(call, s.Call) else ():
-        if isinstance(callee, External) and callee.name in _PASSING and isinstance(call, s.Call) and call.arguments:
-            return depth > 0 and _gives_global(evaluator, frame, call.arguments[0].value, depth - 1)
-        makers.append(callee)
-    for value in evaluator.value(frame, number):
-        if isinstance(value, Instance):
-            makers += evaluator.objects.attribute(value, "__next__") or evaluator.objects.attribute(value, "__iter__")
-    functions = [maker for maker in makers if isinstance(maker, FunctionValue)]
-    return bool(functions) and depth > 0 and all(_each_is_global(evaluator, each, depth) for each in functions)
-
-
-def _each_is_global(evaluator: Evaluator, function: FunctionValue, depth: int) -> bool:
-    """Whether everything that a generator yields, or ``__next__`` returns, is such an array."""
-    inner = evaluator.free_frame(function.ref)
-    yields = evaluator.project.function(function.ref).generator
-    if not yields:
-        returned = [given.value for _, given in inner.code.of_kind(s.Return)]
-        return bool(returned) and all(n is not None and global_data(evaluator, inner, n, depth - 2) for n in returned)
-    yielded = [given for _, given in inner.code.of_kind(s.Yield)]
-    return bool(yielded) and all(_yields_global(evaluator, inner, each, depth - 2) for each in yielded)
-
-
-def _yields_global(evaluator: Evaluator, frame: Frame, given: s.Yield, depth: int) -> bool:
-    judged = _gives_global if given.delegate else global_data
-    return given.value is not None and judged(evaluator, frame, given.value, depth)
-
-
-def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:
-    """Whether a function returns such an array: a library function, its partial, or a function that returns one."""
-    if isinstance(callee, External):
-        known = evaluator.knowledge.get(callee.name)
-        return known is not None and known.gives_global
-    if isinstance(callee, Applied):
-        first = callee.arguments.positional[0] if callee.arguments.positional else frozenset()
-        known = evaluator.knowledge.get(callee.name)
-        partial = known is not None and known.kind == "currying"
-        return partial and any(_makes_global(evaluator, value, depth - 1) for value in first if depth)
-    if isinstance(callee, FunctionValue) and depth:
-        inner = evaluator.free_frame(callee.ref)
-        operations = evaluator.function(inner).operations
-        returned = [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
-        return bool(returned) and all(
-            global_data(evaluator, inner, value, depth - 2) for value in returned if depth > 2
-        )
-    return False

@@ -43,7 +43,7 @@ def pretends_to_be_one(ev: Evaluator, frame: Frame, number: int) -> bool:
 def _pretends(ev: Evaluator, frame: Frame, manager: s.Call, depth: int) -> bool:
     """Whether a context manager that a call makes does so, directly or through one that it returns."""
     for made in ev.value(frame, manager.function):
-        inner = certain(made.arguments.positional[0]) if _is_manager(made) else made
+        inner = certain(made.arguments.positional[0]) if _is_manager(made, ev) else made
         if not isinstance(inner, FunctionValue):
             continue
         body = ev.free_frame(inner.ref)
@@ -56,8 +56,11 @@ def _pretends(ev: Evaluator, frame: Frame, manager: s.Call, depth: int) -> bool:
     return False
 
 
-def _is_manager(value: Value) -> TypeGuard[Applied]:
-    return isinstance(value, Applied) and value.name == "contextlib.contextmanager" and bool(value.arguments.positional)
+def _is_manager(value: Value, ev: Evaluator) -> TypeGuard[Applied]:
+    if not isinstance(value, Applied) or not value.arguments.positional:
+        return False
+    known = ev.knowledge.get(value.name)
+    return known is not None and known.manages
 
 
 def _constants(ev: Evaluator, function: FunctionValue) -> Iterator[object]:

@@ -13,10 +13,8 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
-from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
-from spmdlint.analysis.callgraph.eager import computes_everywhere, method_of_array
 from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -227,14 +225,9 @@ class Visitor:
 
     def _any_spans(self, frame: Frame, call: s.Call, callees: Values) -> bool:
         """Whether the callee may itself be a parallel call of a library."""
-        if any(map(self._spans, callees)) or unknown_map(self.ev, frame, call, callees) is not None:
+        if any(map(self._spans, callees)):
             return True
         if any(map(self._spans, self.calls.run_by(callees, frame, call))):
-            return True
-        if any(isinstance(each, External) and computes_everywhere(self.ev, frame, call, each.name) for each in callees):
-            return True
-        of_array = method_of_array(self.ev, frame, call)
-        if of_array is not None and computes_everywhere(self.ev, frame, call, of_array):
             return True
         method = frame.code.operations[call.function]
         if not isinstance(method, s.Attribute) or method.name not in self._spanning_methods:

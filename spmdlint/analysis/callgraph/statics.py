@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, Values
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    FunctionValue,
+    Values,
+    certain,
+)
 from spmdlint.program import summary as s
 
 _PARAMETERS = ("static_argnames", "static_argnums", "static_broadcasted_argnums")
@@ -35,6 +42,17 @@ def static_arguments(
                 continue
             if value is not None:
                 yield name, value
+
+
+def static_values(evaluator: Evaluator, callee: Applied, operation: s.Call) -> frozenset[int]:
+    """The values that a call passes for static parameters, which are not arrays."""
+    mapped = certain(callee.arguments.positional[0]) if callee.arguments.positional else None
+    if mapped is None:
+        return frozenset()
+    formals = evaluator.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
+    bound = callee.receiver is not None or (isinstance(mapped, FunctionValue) and mapped.receiver is not None)
+    names = [formal.name for formal in formals[bound:]]
+    return frozenset(value for _, value in static_arguments(evaluator, callee, operation, names))
 
 
 def static_places(evaluator: Evaluator, callee: Applied) -> frozenset[int]:

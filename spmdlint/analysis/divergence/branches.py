@@ -586,16 +586,34 @@ class Divergences:
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
         """A `for` loop with parallel calls whose number of iterations differs between processes."""
-        body = self.ev.flow(frame.ref).loop_body(number)
-        order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
-        return self._in_loop(frame, number, test.iterable, order)
+        flow, live = self.ev.flow(frame.ref), self.ev.live_blocks(frame)
+        body = flow.loop_body(number)
+        for over, given in self._over(frame, test.iterable):
+            order = [b for b in flow.order(number, closed=self.conditions.closed(frame, given)) if b in body & live]
+            found = self._in_loop(frame, number, test.iterable, order, self.facets.of_loop(frame, over))
+            if found is not None:
+                return found
+        return None
 
-    def _in_loop(self, frame: Frame, number: int, iterable: int, order: list[int]) -> Divergence | None:
-        """A loop that runs as long as an iterator gives elements."""
+    def _over(self, frame: Frame, iterable: int) -> list[tuple[int, Assumptions]]:
+        """What a loop goes over, and what holds whenever it does: if one of several was chosen, those that vary."""
+        load, function = frame.code.operations[iterable], frame.code.function
+        named = isinstance(load, s.Load) and function.binds(load.name)
+        stores = sorted(self.ev.reaching(frame, iterable, load.name)) if isinstance(load, s.Load) and named else []
+        chosen = [(o.value, function.block_of[n]) for n in stores if isinstance(o := function.operations[n], s.Store)]
+        varying = [(value, block) for value, block in chosen if self.facets.of_loop(frame, value) is not None]
+        if len(stores) < 2 or not varying:
+            return [(iterable, {})]
+        assumed = [(value, self.conditions.assumed(frame, block)) for value, block in varying]
+        return [(value, given) for value, given in assumed if given is not None]
+
+    def _in_loop(
+        self, frame: Frame, number: int, iterable: int, order: list[int], reason: Reason | None
+    ) -> Divergence | None:
+        """A loop that runs as long as an iterator gives elements, how many for a ``reason`` that varies."""
         calls = self.effects.of_blocks(frame, order)
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
-        reason = self.facets.of_loop(frame, iterable)
         if reason is None or reason.kind == "files" or self._is_unsure(frame, reason):
             return None  # for a listing, the finding about its order is more certain
         element = self.ev.function(frame).blocks[number].test

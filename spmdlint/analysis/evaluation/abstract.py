@@ -1,4 +1,4 @@
-"""Abstract methods: if a single subclass defines one, its method is what runs, whichever object the code is given."""
+"""Abstract methods: what runs is the method of a subclass that defines it, whichever object the code is given."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Values,
     certain,
+    join,
 )
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -23,7 +24,7 @@ _MARKS = frozenset(("abc.abstractmethod", "abc.abstractproperty"))
 _REFUSALS = frozenset(("builtins.NotImplementedError", "builtins.NotImplemented"))
 
 
-MAX_IMPLEMENTATIONS = 4
+MAX_IMPLEMENTATIONS = 16
 """The most methods that are followed in place of an abstract one."""
 
 
@@ -38,12 +39,14 @@ class AbstractMethods:
         self._declared: dict[FunctionRef, FunctionRef | None] = {}
 
     def overrides(self, cls: ClassValue, name: str, found: Values) -> Values:
-        """The method of the only subclass that defines it, if that of a class is abstract; what was found otherwise."""
+        """The methods of the subclasses that define it, if that of a class is abstract; what was found otherwise."""
         method = certain(found)
         if not isinstance(method, FunctionValue) or self._busy or not self._is_abstract(method.ref):
             return found
         own = [sub for sub in self._subclasses.get(cls.ref, ()) if name in self.ev.project.function(sub.ref).stores]
-        return self.objects.in_lineage(own, name, Instance(own[0])) if len(own) == 1 else found
+        if not 0 < len(own) <= MAX_IMPLEMENTATIONS:
+            return found
+        return join(*(self.objects.in_lineage([sub], name, Instance(sub)) for sub in own))
 
     def implementations(self, ref: FunctionRef) -> list[FunctionRef]:
         """The methods of subclasses that implement an abstract one; none if there are many, or if it is no such method.

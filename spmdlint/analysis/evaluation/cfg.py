@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.core.dominance import immediate_dominators
+from spmdlint.analysis.evaluation.dominance import immediate_dominators
 from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Declare, Delete, Function, Store, ValueId
 

@@ -250,6 +250,11 @@ class Code(Operations):
         """The imports, class definitions and calls in each block, in order: the operations that may run other code."""
         return self.in_blocks(_STARTING)
 
+    def is_written(self, number: int) -> bool:
+        """Whether a value is a literal, perhaps with a sign."""
+        root = self.operations[self.root_of(number)]
+        return isinstance(self.operations[root.operand] if isinstance(root, s.Unary) else root, s.Const)
+
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in the given blocks, in order."""
         operations = self.operations

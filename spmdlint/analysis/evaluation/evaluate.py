@@ -99,7 +99,7 @@ class Evaluator(Frames):
             s.Import: self.names.import_,
             s.Next: self._next,
             s.Item: self._item,
-            s.Enter: lambda f, n, o: self._entered(self.value(f, o.manager)),
+            s.Enter: self._entered,
             s.Collected: lambda f, n, o: comprehension.collected(self, f, o),
             s.Await: lambda f, n, o: self.value(f, o.value),
             s.Store: lambda f, n, o: self.value(f, o.value),
@@ -530,5 +530,26 @@ class Evaluator(Frames):
                 return applied.arguments.positional[position]
         return None
 
-    def _entered(self, managers: Values) -> Values:
+    def _entered(self, frame: Frame, number: int, operation: s.Enter) -> Values:
+        """What ``with manager as name`` binds: what a generator of the project yields, or the manager itself."""
+        block = self.managed(frame, operation)
+        if block is not None:
+            yields = (o.value for _, o in block.code.of_kind(s.Yield))
+            return join(*(_NONE if value is None else self.value(block, value) for value in yields))
+        managers = self.value(frame, operation.manager)
         return frozenset(v if isinstance(v, (Applied, Instance)) else UNKNOWN for v in managers)
+
+    def managed(self, frame: Frame, operation: s.Enter) -> Frame | None:
+        """The body of the generator of the project that is the manager of a `with`, as entered by the call of it."""
+        call = frame.code.operations[frame.code.root_of(operation.manager)]
+        made = certain(self.value(frame, call.function)) if isinstance(call, s.Call) else None
+        if not isinstance(call, s.Call) or not isinstance(made, Applied):
+            return None
+        known = self.knowledge.get(made.name)
+        given = self.argument(made, known.function[0]) if known is not None and known.manages else None
+        function = certain(given) if given is not None else None
+        if not isinstance(function, FunctionValue) or not self.project.function(function.ref).generator:
+            return None
+        receiver = function.receiver or made.receiver
+        bound = FunctionValue(function.ref, function.outer, receiver) if receiver is not None else function
+        return self.entered_frame(bound, self.arguments(frame, call), frame.depth + 1)

@@ -60,6 +60,10 @@ class Names:
             return self.name_in(outer, operation.name)
         if function.kind == "module" and operation.name in function.stores:
             values = self._top(frame, module, self.ev.reaching(frame, number, operation.name))
+            if values:  # a function that sets the global may have run by now
+                values = join(
+                    values, *self._set_by(module.path, self.setters(module).get(operation.name, ()), operation.name)
+                )
             return self._opened(values, frame, operation.name, number) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 

@@ -39,6 +39,10 @@ ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
 """Functions that convert an array to a different kind of array."""
+LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
+"""Functions that pass on the elements of their argument in the order in which it gives them."""
+DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
+"""What makes a data set from a list, by the last part of its name."""
 COPIES = frozenset(("replace", "_replace"))
 """Methods of records that return a copy with different fields."""
 FIELD_FUNCTIONS = (

@@ -196,7 +196,7 @@ Values: TypeAlias = frozenset[Value]
 UNKNOWN = Unknown()
 ANYTHING: Values = frozenset((UNKNOWN,))
 NOTHING: Values = frozenset()
-WIDTH = 8
+WIDTH = 32
 """The most values in a set; a larger set becomes unknown."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.calls import Calls, says_who
 from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
@@ -14,7 +14,6 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
-from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s

@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, FunctionValue, Instance, Member, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
-from spmdlint.analysis.setup.reading import Reads
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
@@ -67,10 +67,10 @@ class LocalNumber(Struct, frozen=True):
 class LocalRows(Property):
     """The value is computed only from rows of this process's devices."""
 
-    def __init__(self, outputs: Outputs, reads: Reads, control: Control) -> None:
+    def __init__(self, outputs: Outputs, placement: Placement, control: Control) -> None:
         self.control = control
         self.outputs = outputs
-        self.reads = reads
+        self.placement = placement
 
     def components(self, evaluator: Evaluator) -> frozenset[int]:
         """The components that can have such values: those with maps over rows, or that ask for parts."""
@@ -92,7 +92,7 @@ class LocalRows(Property):
                 text = "a process gets only the rows of its own devices"
                 return Reason(Site(frame.ref, number), text, "rows") if differs else None
         if isinstance(operation, s.Attribute) and operation.name in _PARTS:
-            if self.reads.spans(origins.ev.value(frame, operation.base)):
+            if self.placement.split(frame, operation.base):
                 return Reason(Site(frame.ref, number), _HELD, PARTS)
             return None
         if isinstance(operation, s.Next):

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
-from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.placement.kinds import SPANS, copied
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import called_by_some, guarded
@@ -47,7 +47,13 @@ class Placements:
     """Finds such values. ``content`` says what differs between processes."""
 
     def __init__(
-        self, evaluator: Evaluator, reach: Reach, quantities: Quantities, content: Origins, multi: MultiProcess
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        quantities: Quantities,
+        content: Origins,
+        multi: MultiProcess,
+        placement: Placement,
     ) -> None:
         self.ev = evaluator
         self.reach = reach
@@ -56,7 +62,7 @@ class Placements:
         self.multi = multi
         self.conditions = Conditions(evaluator)
         self.control = Control(evaluator)
-        self.everywhere = Everywhere(evaluator, quantities)
+        self.placement = placement
 
     def found(self) -> Iterator[Placed]:
         """Each such call, once, in code that all processes run."""
@@ -84,11 +90,11 @@ class Placements:
             return None
         sharding = self.ev.argument(use.applied, where)
         to = ordered(sharding or frozenset())
-        mesh = self.everywhere.mesh_of(sharding)
+        mesh = self.placement.surely(SPANS, frame, target) if target is not None else None
         reason = self.content.of(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
-        return Placed(use.site, mesh, reason, bool(to) and all(names_no_axis(self.ev, each) for each in to))
+        return Placed(use.site, mesh.source.site, reason, bool(to) and all(copied(self.ev, each) for each in to))
 
     def _first_of_all(self, frame: Frame, number: int) -> Site | None:
         """Where all devices are listed, if this is one of them by a literal index."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.callgraph.placement import names_no_axis
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Frame, FunctionValue, Site, certain
-from spmdlint.analysis.inputs.everywhere import Everywhere
-from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.demands import is_random
+from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.windows import resolved
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -20,8 +19,6 @@ from spmdlint.program.link import FunctionRef, Project
 
 _DEPTH = 16
 _PUT = "jax.device_put"
-_HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
-_KEYS = "jax.random."
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
 _DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
@@ -36,39 +33,31 @@ def own_replicas(
     content: Origins,
     multi: MultiProcess,
     reach: Reach,
-    quantities: Quantities,
+    placement: Placement,
     *,
     preview: bool,
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
-    A map over the devices of all processes takes an array of the host's for one that all processes have, and so does a
-    compiled function whose results go there, which is given a key.
     `jax.device_put` with a spec that names no axis, or over the devices of all processes, counts in programs whose
     processes know one another, as JAX takes its argument for the whole array; copying to the
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
     and with ``preview`` in all.
     """
-    everywhere = Everywhere(evaluator, quantities)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
-            if isinstance(callee, Applied) and multi.written_for(ref.path):
-                reason = _of_host_arrays(evaluator, content, frame, callee, call)
-                reason = reason or _of_key(evaluator, content, everywhere, frame, callee, call)
-                if reason is not None:
-                    yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = callee.name in table.rows.replicate and (
                 preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
             )
-            if not copies and not (callee.name == _PUT and _is_whole(evaluator, everywhere, multi, frame, call)):
+            if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
-                own = reason is not None and reason.kind == "identity" and _is_random(evaluator, inside, leaf)
+                own = reason is not None and reason.kind == "identity" and is_random(evaluator, inside, leaf)
                 if reason is not None and (own or reason.kind in _BY_CHANCE):
                     yield Site(ref, number), reason
                     break
@@ -103,57 +92,15 @@ def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
     return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
 
 
-def _of_host_arrays(
-    evaluator: Evaluator, content: Origins, frame: Frame, mapped: Applied, call: s.Call
-) -> Reason | None:
-    """Why an array made by NumPy differs that a map with specs is passed."""
-    known = evaluator.knowledge.get(mapped.name)
-    if known is None or known.kind != "map" or not known.specs or not known.spans:
-        return None
-    for argument in call.arguments:
-        made = certain(evaluator.value(frame, argument.value))
-        if isinstance(made, Applied) and made.name.startswith(_HOST_ARRAYS):
-            reason = content.of(frame, argument.value)
-            if reason is not None and reason.kind in _BY_CHANCE:
-                return reason
-    return None
-
-
-def _of_key(
-    evaluator: Evaluator, content: Origins, everywhere: Everywhere, frame: Frame, compiled: Applied, call: s.Call
-) -> Reason | None:
-    """Why a key differs that is passed to a compiled function whose results go to the devices of all processes."""
-    known = evaluator.knowledge.get(compiled.name)
-    if known is None or known.kind != "jit":
-        return None
-    if everywhere.mesh_of(evaluator.argument(compiled, "out_shardings")) is None:
-        return None
-    for argument in call.arguments:
-        if _is_random(evaluator, frame, argument.value):
-            reason = content.of(frame, argument.value)
-            if reason is not None and reason.kind in ("identity", *_BY_CHANCE):
-                return reason
-    return None
-
-
-def _is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is a key or random numbers from a key, or one of several of them."""
-    made = frame.code.operations[resolved(evaluator, frame, number)]
-    if isinstance(made, (s.Item, s.Subscript)):
-        number = made.value if isinstance(made, s.Item) else made.base
-    value = certain(evaluator.value(frame, number))
-    return isinstance(value, Applied) and value.name.startswith(_KEYS)
-
-
-def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
+def _is_whole(evaluator: Evaluator, placement: Placement, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
     """Whether one of several processes puts a whole array on a sharding: its copies, or parts for all devices."""
     place = passed(call, "device", ("x", "device"))
     given = evaluator.value(frame, place) if place is not None else NOTHING
     sharding, path = certain(given), frame.ref.path
-    copies = sharding is not None and names_no_axis(evaluator, sharding)
+    copies = sharding is not None and copied(evaluator, sharding)
     if not multi.joins(path) or multi.tests_one_process(path):
         return False
-    return copies or everywhere.mesh_of(given) is not None
+    return copies or (place is not None and placement.spans(frame, place))
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:

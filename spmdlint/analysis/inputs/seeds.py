@@ -1,49 +1,25 @@
-"""Seeds and names that have to be the same on every process, but are not."""
+"""Which seeds must be the same everywhere: those of keys that all processes use, unless they are made alike later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
-
-from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST
-from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.inputs.ownkeys import Meant
-from spmdlint.analysis.inputs.passing import passing
-from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-# A key made from the process index is what every process needs for its own noise.
-_NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
 _USERS = 3
-# What distinguishes groups of processes may name a barrier of each group.
-_SCRATCH = "tempfile."
-_LABELS = (*_NEVER_MEANT, "identity")
 
 
-class VaryingSeed(Struct, frozen=True):
-    """A seed, or a name by which processes meet, that differs between them; ``function`` is called with it.
-
-    ``users`` are the calls that get the key, if the function that makes it returns it.
-    """
-
-    site: Site
-    function: str
-    reason: Reason
-    users: tuple[Site, ...] = ()
-
-
-class Seeds:
-    """Checks every call that takes a seed or a name."""
+class SharedSeeds:
+    """Tells such seeds by what becomes of the key. One per run."""
 
     def __init__(
         self,
@@ -61,25 +37,24 @@ class Seeds:
         self.preview = preview
         self.meant = Meant(evaluator)
 
-    def seeds(self) -> tuple[VaryingSeed, ...]:
-        """Seeds of keys that come from a clock, the system's entropy, the host's name or a hash."""
-        return self._seeds
+    def are_shared(self, frame: Frame, number: int, seed: int, reason: Reason) -> bool:
+        """Whether the key that a call makes of a seed is for all processes: used, and neither own nor agreed on later.
 
-    @cached_property
-    def _seeds(self) -> tuple[VaryingSeed, ...]:
-        return tuple(self._find_seeds())
+        A single-process program may take its seeds from anywhere, but a hash helps nobody.
+        """
+        if not (self.preview or reason.kind == "hash" or self._serves_several(frame.ref)):
+            return False
+        if self._is_left(frame, number) or self.meant.is_own(frame, number, seed):
+            return False
+        return not self._is_agreed_on(frame, reason) and not self._is_kept_for_all(frame, number)
 
-    def _find_seeds(self) -> Iterator[VaryingSeed]:
-        for frame, number, known, value in passing(self.ev, "seed"):
-            reason = self.facets.content.of(frame, value)
-            if reason is None or reason.kind not in _NEVER_MEANT or not self._counts(frame, reason):
-                continue
-            if self._is_left(frame, number):
-                continue
-            if self.meant.is_own(frame, number, value):
-                continue
-            if not self._is_agreed_on(frame, reason) and not self._is_kept_for_all(frame, number):
-                yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
+    def users(self, made: Site) -> tuple[Site, ...]:
+        """The calls that get a key, if the function that makes it returns it."""
+        returned = {each.value for _, each in self.ev.code(made.ref).returns}
+        if made.number not in returned:
+            return ()
+        sites = {edge.site for edge in self.reach.callers.get(made.ref, ())}
+        return tuple(sorted(sites, key=lambda site: (site.ref.path, site.number)))[:_USERS]
 
     def _is_left(self, frame: Frame, number: int) -> bool:
         """Whether the name that a key is stored to is never read."""
@@ -142,33 +117,6 @@ class Seeds:
         near = (each for each in project.functions() if project.component[each.path] == project.component[ref.path])
         return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
-    def _users(self, frame: Frame, number: int) -> tuple[Site, ...]:
-        returns = [o.value for o in self.ev.function(frame).operations if isinstance(o, s.Return)]
-        if number not in returns:
-            return ()
-        sites = {edge.site for edge in self.reach.callers.get(frame.ref, ())}
-        return tuple(sorted(sites, key=lambda site: (site.ref.path, site.number)))[:_USERS]
-
-    def labels(self) -> Iterator[VaryingSeed]:
-        """Names of barriers and the like that differ between processes."""
-        for frame, number, known, value in passing(self.ev, "label"):
-            if known.checkpoint and not self.preview and not self._may_meet(frame.ref.path):
-                continue  # a single-process program names its folders as it likes
-            call = frame.code.operations[number]
-            if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(frame, call)):
-                continue  # and so may each process that saves for itself
-            reason = self.facets.content.of(frame, value)
-            scratch = reason is not None and reason.source.text.startswith(_SCRATCH)
-            alone = not self.preview or self.multi.tests_one_process(frame.ref.path)
-            if scratch and known.checkpoint and alone:
-                continue  # tests name their folders in this way
-            if reason is not None and reason.kind in _LABELS:
-                yield VaryingSeed(Site(frame.ref, number), known.name, reason)
-
-    def _counts(self, frame: Frame, reason: Reason) -> bool:
-        """Whether a seed matters: a single-process program may take it from anywhere, but a hash helps nobody."""
-        return self.preview or reason.kind == "hash" or self._serves_several(frame.ref)
-
     def _serves_several(self, ref: FunctionRef) -> bool:
         """Whether a function stands in a file that is written for several processes, or is called from one."""
         return any(
@@ -187,7 +135,3 @@ class Seeds:
             pending += new - found
             found |= new
         return found
-
-    def _may_meet(self, path: Path) -> bool:
-        """Whether there are other processes at all that could save into a different folder."""
-        return self.multi.around(path) and not self.multi.tests_one_process(path)

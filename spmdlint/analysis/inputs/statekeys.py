@@ -9,8 +9,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
 from spmdlint.analysis.inputs.replicas import trains_together
-from spmdlint.analysis.inputs.seeds import VaryingSeed
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -43,7 +42,7 @@ class StateKeys:
         self.multi = multi
         self.preview = preview
 
-    def found(self) -> Iterator[VaryingSeed]:
+    def found(self) -> Iterator[tuple[Site, Reason]]:
         """Calls that make state with such a key, where all processes train on it together.
 
         They do if the state is replicated to the devices, in a program that reduces over a mapped axis. With
@@ -62,7 +61,7 @@ class StateKeys:
                     key = next((a.value for a in call.arguments if self._is_key(frame, a.value)), None)
                 reason = self.content.of(frame, key) if key is not None else None
                 if reason is not None and reason.source.kind == "identity":
-                    yield VaryingSeed(Site(ref, number), "init", reason)
+                    yield Site(ref, number), reason
 
     def _replicated(self, frame: Frame) -> frozenset[int]:
         """The operations that make what this function replicates to the devices."""

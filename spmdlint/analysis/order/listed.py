@@ -21,6 +21,7 @@ from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)
+_OWN = ("identity", "data")
 _COLLECTED = (s.Collected,)
 _PUTS = (s.StoreSubscript,)
 
@@ -29,11 +30,15 @@ _SKIPPERS = frozenset(("skip",))
 
 
 class ListingShare(Struct, frozen=True):
-    """A process's share of a listing: a slice whose bounds come from the process index."""
+    """A process's share of a listing: a slice whose bounds come from the process index.
+
+    ``mixed``: a share of what each process has shuffled in its own way.
+    """
 
     site: Site
     reason: Reason
     share: Reason
+    mixed: bool = False
 
 
 class ListingLoop(Struct, frozen=True):
@@ -45,7 +50,7 @@ class ListingLoop(Struct, frozen=True):
 
 
 class ListingNumbers(Struct, frozen=True):
-    """Numbers that names get by their position in a listing: where they are assigned, and where they are kept."""
+    """Numbers that names get by their position in a listing or a set: where they are given, and where they are kept."""
 
     site: Site
     reason: Reason
@@ -61,6 +66,8 @@ class Listings:
         reach: Reach,
         effects: Effects,
         listing: Origins,
+        sets: Origins,
+        shuffles: Origins,
         variance: Origins,
         multi: MultiProcess,
         *,
@@ -72,15 +79,22 @@ class Listings:
         self.reach = reach
         self.effects = effects
         self.listing = listing
+        self.sets = sets
+        self.shuffles = shuffles
         self.variance = variance
 
-    def found(self) -> Iterator[ListingShare | ListingLoop | ListingNumbers]:
-        """Shares, loops and numbers, function by function."""
+    def numbers(self) -> Iterator[ListingNumbers]:
+        """Numbers, function by function, in code for several processes."""
+        for ref in self.ev.project.functions():
+            if self.preview or self.multi.serves_several(ref.path):
+                frame = self.ev.free_frame(ref)
+                yield from self._numbers(frame, self.ev.live_blocks(frame))
+
+    def found(self) -> Iterator[ListingShare | ListingLoop]:
+        """Shares and loops, function by function."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            if self.preview or self.multi.serves_several(ref.path):
-                yield from self._numbers(frame, live)
             for block, number, operation in frame.code.each(_TAKES):
                 if block not in live:
                     continue
@@ -105,6 +119,8 @@ class Listings:
             return
         else:
             ends = [operation.index]
+        if isinstance(frame.code.operations[operation.index], s.Slice):
+            yield from self._mixed(frame, number, operation.base, ends)
         reason = self.listing.of(frame, operation.base)
         if reason is None:
             return
@@ -113,10 +129,17 @@ class Listings:
         chosen = index is None and not self._is_slice(frame, operation.index)
         if share is None and index is not None:
             share = self._named_share(frame, index)
-        elif share is not None and share.kind not in (("data", "identity") if chosen else ("identity",)):
+        elif share is not None and share.kind not in (_OWN if chosen else _OWN[:1]):
             share = None
         if share is not None:
             yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
+        """A share of data that each process has shuffled with a seed of its own: the shares overlap."""
+        share = self.variance.any_of(frame, ends)
+        reason = self.shuffles.of(frame, base) if share is not None and share.kind in _OWN else None
+        if share is not None and reason is not None:
+            yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
     def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:
         """The share of one process in ``[shard.index :: shard.num_shards]``, in a program for several processes."""
@@ -134,14 +157,18 @@ class Listings:
         """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""
         if self._calls(frame, operation, "itertools.islice") and len(operation.arguments) > 1:
             first, *ends = (argument.value for argument in operation.arguments)
+            yield from self._mixed(frame, number, first, ends)
             reason, share = self.listing.of(frame, first), self.variance.any_of(frame, ends)
             if reason is not None and share is not None and share.kind == "identity":
                 yield ListingShare(Site(frame.ref, number), reason, share)
         method = self.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in SHARDERS | _SKIPPERS:
             return
+        given = [argument.value for argument in operation.arguments]
+        if method.name in SHARDERS:
+            yield from self._mixed(frame, number, method.base, given)
         reason = self.listing.of(frame, method.base)
-        share = self.variance.any_of(frame, [a.value for a in operation.arguments]) if reason is not None else None
+        share = self.variance.any_of(frame, given) if reason is not None else None
         if reason is not None and share is not None and share.kind == "identity":
             yield ListingShare(Site(frame.ref, number), reason, share)
 
@@ -200,9 +227,10 @@ class Listings:
                 yield from (argument.value for argument in call.arguments[:1])
 
     def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:
-        reason = self.listing.of(frame, listed)
-        if reason is not None and reason.kind == "listing":
-            yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
+        for order in (self.listing, self.sets):
+            reason = order.of(frame, listed)
+            if reason is not None:
+                yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
 
     def _calls(self, frame: Frame, call: s.Call, name: str) -> bool:
         return any(isinstance(v, External) and v.name == name for v in self.ev.value(frame, call.function))

@@ -8,6 +8,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
+from spmdlint.analysis.evaluation.standard import DATASET_MAKERS, LISTERS
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Constant,
@@ -20,15 +21,13 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
-from spmdlint.analysis.order.sets import LISTERS, VIEWS, sorted_by_length
+from spmdlint.analysis.order.sets import VIEWS, sorted_by_length
 from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
-"""What makes a data set from a list, by the last part of its name."""
 # What functions that take a list apart do with it.
 _PARTING = frozenset(("split", "split evenly", "islice"))
 # Methods of data sets that keep the order, or shuffle it in their own way.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.standard import LISTERS
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values, certain
-from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.changes import RemoveKeyword, Wrap
 from spmdlint.diagnostics import Applicability, Edit, Fix, Place

@@ -11,10 +11,12 @@ from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.standard import LISTERS
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
 from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
+from spmdlint.analysis.variance.evened import ARRANGING
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds
@@ -26,14 +28,10 @@ VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
-# Methods of arrays that keep the order of the elements.
-_ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
 _OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
 """Functions whose results for an object differ between processes."""
 _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
-# They pass on the elements of their argument in the order in which it gives them.
-LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
 
 
 class SetOrder(Property):
@@ -145,7 +143,7 @@ class SetOrder(Property):
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *_ARRANGING):
+        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *ARRANGING):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)

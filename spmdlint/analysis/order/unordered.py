@@ -21,7 +21,6 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.order.dimensions import listed_dimensions
 from spmdlint.analysis.order.filling import order_of_iteration
-from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.orders import dimensions
@@ -32,8 +31,7 @@ from spmdlint.program.operands import operands
 _READS: tuple[type[s.Operation], ...] = (s.Call, s.Subscript)
 
 Sink = Literal[
-    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition",
-    "dimensions", "nesting",
+    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "dimensions", "nesting",
 ]  # fmt: skip
 
 MAX_ENTERED = 8
@@ -92,9 +90,6 @@ class SetLoops:
                 yield found
 
     def _all(self) -> Iterator[SetLoop]:
-        for found in gathered_orders(self.ev, self.reach, self.effects, self.order):
-            sink: Sink = "composition" if found.composes else "argument"
-            yield SetLoop(found.call, found.argument, found.reason, sink, found.name)
         for listed in listed_dimensions(self.ev, self.reach, self.held, dimensions()):
             yield SetLoop(listed.call, listed.argument, listed.reason, "dimensions", listed.name)
         for ref in self.ev.project.functions():

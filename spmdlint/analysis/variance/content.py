@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
+from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -43,7 +44,7 @@ from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.filledarrays import of_filled
-from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
+from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -59,32 +60,16 @@ from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-# Functions whose result varies if an argument does, and which decide nothing themselves.
-_CARRIERS = frozenset(
-    f"builtins.{name}"
-    for name in (
-        "int int.from_bytes bool str float abs min max any all divmod round sum repr range slice list tuple sorted "
-        "next iter hash"
-    ).split()
-) | {"io.BytesIO", "io.StringIO"}
 STAMP = "stamp"
 """The kind of a time that has been formatted as text."""
 _JOINERS = frozenset(("join", "format"))
 _LOOKUPS = frozenset(("get", "pop", "setdefault"))
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
-_CARRYING = tuple(
-    "base64. binascii. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
-    "optax. os.path. random.Random re. statistics. struct. zlib.".split(),
-)
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 # How many examples a part of a data set has.
 _SIZES = frozenset(("num_examples", "num_rows", "num_records"))
-# Functions that return the kind of their argument, and nothing about its contents.
-_OF_KIND = frozenset(
-    "isscalar ndim shape size result_type dtype issubdtype can_cast iscomplexobj isrealobj iterable".split()
-)
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
@@ -140,7 +125,8 @@ class Variance(Property):
             found = origins.any_of(frame, taken(origins.ev, frame, operation))
             return found or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            return self.sources.of_name(frame, number) or self._attribute(origins, frame, operation)
+            source = self.sources.of_name(frame, number) or set_by_some(origins, self.control, frame, number)
+            return source or self._attribute(origins, frame, operation)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return self._by_control(origins, frame, number, operation)
@@ -348,7 +334,7 @@ class Variance(Property):
             if owner is not None and owner.attribute and isinstance(method, s.Attribute):
                 return origins.of(frame, method.base)  # a method of a text or the like, which the attribute holds
             part = holds_part(origins, frame, number, operation, known)
-            return part or self._of_library(origins, frame, number, callee.name, arguments)
+            return part or self._of_library(origins, frame, number, callee.name, operation)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
             return found
@@ -392,7 +378,10 @@ class Variance(Property):
                 return found
         if method.name == "index":
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
-        part = holds_part(origins, frame, number, operation, self.knowledge.methods.get(method.name))
+        known = self.knowledge.methods.get(method.name)
+        if known is not None and known.counts:
+            return self._counted(frame, number, self.length.of(frame, method.base))
+        part = holds_part(origins, frame, number, operation, known)
         found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
         return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found
 
@@ -403,13 +392,12 @@ class Variance(Property):
         return self.own_device.any_of(frame, arguments)
 
     def _of_library(
-        self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]
+        self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         """Why the result of a library function that is not a source varies with its arguments."""
         known = self.knowledge.get(name)
-        if name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _OF_KIND:
-            return None
-        if name == "builtins.len":
+        arguments = [argument.value for argument in operation.arguments]
+        if known is not None and known.counts:
             own = origins.of_special(frame, number, arguments[0], "__len__") if arguments else None
             return self._counted(frame, number, self.length.any_of(frame, arguments)) or own
         if name == "builtins.dict" and arguments:
@@ -420,8 +408,9 @@ class Variance(Property):
             return None
         if name == "builtins.max" and raised_to_what_is_alike(origins, frame, arguments):
             return None
-        if name in _CARRIERS or name in PATHS or name.startswith(_CARRYING):
-            found = origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
+        carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
+        if carried:
+            found = origins.any_of(frame, carried) or summary_of_lengths(self.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments))
         return CONTINUE
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-_KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted set frozenset dict".split())
-_METHODS = frozenset(("items", "keys", "values", "copy"))
 _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
 
 
@@ -53,12 +52,9 @@ class Emptiness(Property):
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
-                kept = callee.name in _KEEPERS and operation.arguments
-                return origins.of(frame, operation.arguments[0].value) if kept else None
-        method = origins.ev.function(frame).operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in _METHODS:
-            return origins.of(frame, method.base)
-        return CONTINUE
+                return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "size"))
+        kept = through_method(origins.ev.knowledge, frame, operation, "size")
+        return origins.any_of(frame, kept) if kept else CONTINUE
 
 
 def of_question(empty: Origins, frame: Frame, test: int) -> Reason | None:

@@ -18,7 +18,8 @@ KEEPERS = frozenset(
 """Methods of data sets that keep their order."""
 SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
-_ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
+ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
+"""Methods of arrays that keep the order of the elements."""
 _PARTS = ("data", "ragged", "named")
 _EXAMPLES = frozenset("examples samples records rows images sequences documents".split())
 _CALLERS = 2  # levels of callers that may pass a list on before it is shared out
@@ -136,7 +137,7 @@ def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
         if any(isinstance(v, External) and v.name == "itertools.cycle" for v in ev.value(frame, operation.function)):
             return True
         method = operations[operation.function]
-        if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
+        if not isinstance(method, s.Attribute) or method.name not in ARRANGING:
             return False
         operation = operations[frame.code.root_of(method.base)]
     if isinstance(operation, s.Subscript):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
@@ -62,3 +62,25 @@ def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reas
         if first is None:
             first = Reason(edge.site, "only some processes make this call", guard.kind, guard)
     return first
+
+
+def set_by_some(content: Origins, control: Control, frame: Frame, number: int) -> Reason | None:
+    """Why what a library's function sets, such as the run of a tracker, is not there on every process.
+
+    Its only call in the program is made on some processes. Of several calls, each process may make one.
+    """
+    value = certain(content.ev.value(frame, number))
+    known = content.ev.knowledge.get(value.name) if isinstance(value, External) else None
+    if known is None or not known.set_by:
+        return None
+    component = content.ev.project.component
+    sites = {use.site for use in content.reach.applications if use.applied.name == known.set_by}
+    calls = [site for site in sites if component[site.ref.path] == component[frame.ref.path]]
+    if len(calls) != 1:
+        return None
+    (site,) = calls
+    text = f"whether {known.set_by}() is called depends on this"
+    found = decided(content, control, content.frame_of(site.ref), (site.number,), None, text)
+    if found is None and len(content.reach.callers.get(site.ref, ())) == 1:
+        found = called_by_some(content, control, site.ref)
+    return found if found is None or tells_who(found) else None

@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, Free, FunctionValue, Instance, Unknown, Value, certain
 from spmdlint.program import summary as s
 
-MAX_KEPT = 4
+MAX_KEPT = 16
 """The most constructions to search for what they keep; with more of them, the object cannot be identified."""
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
@@ -32,19 +33,7 @@ _BATCHERS = frozenset(("batch", "padded_batch"))
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
-_METHODS_KEEP = frozenset(
-    "map prefetch cache with_options enumerate as_numpy_iterator take repeat numpy astype copy get items values "
-    "reshape swapaxes".split()
-)
-_KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple sorted dict".split()) | {
-    "itertools.islice",
-    "tensorflow_datasets.as_numpy",
-    "flax.jax_utils.prefetch_to_device",
-    "flax.training.common_utils.shard",
-}
 _MAPPERS = MAPPERS | {"builtins.map"}
-_LIBRARIES = ("numpy.", "jax.numpy.", "jax.device_put")
-_SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32".split())
 
 
 class LastBatch(Property):
@@ -111,7 +100,7 @@ class LastBatch(Property):
             return None
         if method.name == "map" and not (arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))):
             return None
-        return origins.of(frame, method.base) if method.name in _METHODS_KEEP else None
+        return origins.any_of(frame, through_method(origins.ev.knowledge, frame, operation, "batches"))
 
     def _library(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call, name: str, arguments: list[int]
@@ -125,14 +114,10 @@ class LastBatch(Property):
         if known is not None and known.gives_global and known.local is not None:
             part = passed(operation, known.local, known.positional)
             return origins.of(frame, part) if part is not None else None
-        if name in _KEEPERS:
-            return origins.any_of(frame, arguments)
         if name in _MAPPERS:
             keeps = arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))
             return origins.any_of(frame, arguments[1:]) if keeps else None
-        if name.startswith(_LIBRARIES) and name.rsplit(".", 1)[-1] not in _SMALL:
-            return origins.any_of(frame, arguments[:1])
-        return None
+        return origins.any_of(frame, through(origins.ev.knowledge, name, operation, "batches"))
 
     def _by_length(self, frame: Frame, number: int, base: int) -> Reason | None:
         """Batches that are as long as their longest example, made from this process's part of the data."""
@@ -166,7 +151,7 @@ class LastBatch(Property):
                 return False
             if method.name in _BATCHERS:
                 return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
-            if method.name not in _METHODS_KEEP:
+            if not through_method(origins.ev.knowledge, frame, operation, "batches"):
                 return False
             operation = function.operations[resolved(origins.ev, frame, method.base)]
         return False

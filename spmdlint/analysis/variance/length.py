@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
+from spmdlint.analysis.evaluation.transfers import shape_given, through, through_method
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
@@ -59,24 +60,10 @@ from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
-# They give as many elements as their only, or their shortest, argument.
-_KEEPERS = frozenset(
-    (
-        *(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split()),
-        *("tensorflow_datasets.as_numpy", "flax.jax_utils.prefetch_to_device"),
-    )
-)
 _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_generator"))
 """Functions of a class that make one of its data sets."""
-_METHODS_KEEP = frozenset(
-    "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
-    "copy tolist to_iter_dataset interleave flat_map unbatch seed mp_prefetch with_format with_transform cast "
-    "remove_columns rename_column rename_columns select_columns iter to_iterable_dataset".split()
-)
-_PERMUTING = frozenset(("permutation", "permuted"))
 _LISTS = frozenset(("builtins.list", "builtins.tuple"))
-_FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
-_SIZED = _FILLED | {"itertools.chain.from_iterable"}
+_CHAINED = "itertools.chain.from_iterable"
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
 _ISLICE = "itertools.islice"
@@ -84,8 +71,6 @@ _RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(
     ("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv", "builtins.open")
 )
-_PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
-_JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split()}
 
 
 class Length(Property):
@@ -293,13 +278,12 @@ class Length(Property):
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
-        arguments = [argument.value for argument in operation.arguments]
         for callee in origins.callees(frame, operation):
             if isinstance(callee, Applied) and is_partial(origins.ev, callee):
                 return CONTINUE
             if isinstance(callee, External):
                 dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.get(callee.name))
-                return dealt or self._external(origins, frame, number, callee.name, arguments)
+                return dealt or self._external(origins, frame, number, callee.name, operation)
             if isinstance(callee, ClassValue):
                 objects = [v for v in ordered(origins.ev.value(frame, number)) if isinstance(v, Instance)]
                 return next((r for v in objects if (r := self.iterated.of_object(origins, v)) is not None), None)
@@ -313,12 +297,11 @@ class Length(Property):
         if not isinstance(method, s.Attribute):
             return None
         dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.methods.get(method.name))
-        return dealt or self._method(origins, frame, number, method, arguments)
+        return dealt or self._method(origins, frame, number, operation, method)
 
-    def _method(
-        self, origins: Origins, frame: Frame, number: int, method: s.Attribute, arguments: list[int]
-    ) -> Reason | None:
+    def _method(self, origins: Origins, frame: Frame, number: int, call: s.Call, method: s.Attribute) -> Reason | None:
         """Why the result of a method of an unknown or a library's object differs in length."""
+        arguments = [argument.value for argument in call.arguments]
         if method.name in SHARDERS:
             found = self.content.any_of(frame, arguments)
             how = "a shard, with the remainder not distributed"
@@ -326,15 +309,14 @@ class Length(Property):
                 return None
             found = self._of_what(frame, method.base, found)
             return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
-        if method.name in _METHODS_KEEP:
-            return origins.of(frame, method.base)
+        kept = through_method(self.knowledge, frame, call, "size")
+        if kept:
+            return origins.any_of(frame, kept)
         if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
             found = self.content.of(frame, arguments[0])
             if found is not None and found.kind in ("data", "files"):
                 return origins.step(frame, number, "this many elements are taken", found)
             return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
-        if method.name in _PERMUTING and arguments:
-            return origins.of(frame, arguments[0])
         if lists_folder(origins.ev, frame, method):
             own = self._from_own(frame, number, [method.base], "listed from its own folder")
             if own is not None:
@@ -348,8 +330,9 @@ class Length(Property):
         found = self.content.any_of(frame, path)
         return self._data(found, frame, number, how) if found is not None and found.kind != "files" else None
 
-    def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+    def _external(self, origins: Origins, frame: Frame, number: int, name: str, call: s.Call) -> Reason | None:
         known = self.knowledge.get(name)
+        arguments = [argument.value for argument in call.arguments]
         if known is not None and known.listing:
             own = self._from_own(frame, number, arguments[:1], "listed from its own folder")
             return own or Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
@@ -359,11 +342,11 @@ class Length(Property):
             return self._from_own(frame, number, arguments[:1], "read from its own file")
         if name == "builtins.next" and arguments:
             return self.inside.of(frame, arguments[0])
-        if name in _JOINED and arguments:
-            joined = arguments[-1 if name in _PERMUTED else 0]
-            return None if make_up(origins, frame, joined) else origins.of(frame, joined)
-        if name in _SIZED and arguments:
-            return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
+        if name == _CHAINED and arguments:
+            return self._chained(origins, frame, number)
+        shape = shape_given(self.knowledge, name, call)
+        if shape is not None:
+            return self._leading(frame, shape)
         if name in DISTINCT | _SELECTING and arguments:
             distinct = of_elements(origins, self.content, frame, number, arguments[0]) if name in DISTINCT else None
             return distinct or self._selected(frame, by_function(frame, number, name.rpartition(".")[2]), arguments)
@@ -371,18 +354,21 @@ class Length(Property):
             cut = self._islice(frame, arguments[0])
             if cut is not None:
                 return self.iterated.of(origins, frame, cut)
-        if name in _KEEPERS:
+        kept = through(self.knowledge, name, call, "size")
+        if kept:
             letters = of_mapped(self.content, frame, number, arguments)
-            return letters or self._kept(origins, frame, number, name, arguments)
+            return letters or self._kept(origins, frame, number, name, kept)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == _ISLICE:
             return self._cut(origins, frame, number, arguments)
         return None
 
-    def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+    def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: Sequence[int]) -> Reason | None:
         """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""
-        found = sifted.of_filter(self.content, frame, number, arguments) if name == "builtins.filter" else None
+        if make_up(origins, frame, arguments[0]):
+            return None
+        found = sifted.of_filter(self.content, frame, number, list(arguments)) if name == "builtins.filter" else None
         found = found or next(
             (each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None
         )

@@ -177,10 +177,8 @@ class Origins:
             return self.any_of(frame, self._left_of(frame, operation))
         if isinstance(operation, s.Await):
             return self.of(frame, operation.value)
-        if isinstance(operation, s.Enter) and not any(
-            isinstance(v, Instance) for v in self.ev.value(frame, operation.manager)
-        ):
-            return self.of(frame, operation.manager)
+        if isinstance(operation, s.Enter):
+            return self._entered(frame, number, operation)
         if isinstance(operation, s.Attribute):
             return self._attribute(frame, number, operation)
         if isinstance(operation, s.Call):
@@ -191,6 +189,18 @@ class Origins:
             target = self.import_target(frame, operation)
             return self.any_of(*target) if target is not None else None
         return None
+
+    def _entered(self, frame: Frame, number: int, operation: s.Enter) -> Reason | None:
+        """Why what a `with` binds has the property: a context manager yields or returns it, or is it itself."""
+        block = self.ev.managed(frame, operation)
+        if block is not None:
+            given = [o.value for _, o in block.code.of_kind(s.Yield) if o.value is not None]
+            with self._walk.inside(self._walk.made(block, frame, frame.code.root_of(operation.manager))):
+                found = self.any_of(block, given)
+            return self.step(frame, number, f"{block.code.function.name}() yields it", found) if found else None
+        if any(isinstance(value, Instance) for value in self.ev.value(frame, operation.manager)):
+            return self.of_special(frame, number, operation.manager, "__enter__")
+        return self.of(frame, operation.manager)
 
     def _left_of(self, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
         """The operands that a choice may return, given the arguments of the call that is being followed."""

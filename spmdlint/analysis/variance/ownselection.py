@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import filling_of
+from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
-
-_LISTERS = frozenset(f"builtins.{name}" for name in "list tuple sorted reversed".split())
-_ARRAYS = frozenset(("numpy.array", "numpy.asarray"))
 
 
 class OwnSelection(Property):
@@ -38,8 +36,7 @@ class OwnSelection(Property):
             callee = certain(origins.ev.value(frame, operation.function))
             if not isinstance(callee, External):
                 return CONTINUE
-            keeps = callee.name in _LISTERS | _ARRAYS and bool(operation.arguments)
-            return origins.of(frame, operation.arguments[0].value) if keeps else None
+            return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "size"))
         if isinstance(operation, (s.Store, s.Attribute, s.Parameter, s.Import)):
             return CONTINUE
         return None

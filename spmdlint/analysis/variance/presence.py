@@ -14,7 +14,7 @@ from spmdlint.analysis.evaluation.values import Constant, External, Frame, Funct
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.guarded import decided, tells_who
+from spmdlint.analysis.variance.guarded import decided, set_by_some, tells_who
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.truth import of_truth
@@ -52,7 +52,9 @@ class Presence(Property):
                     known = origins.ev.knowledge.get(callee.name)
                     return self.content.of(frame, number) if known is not None and known.optional else None
             return CONTINUE
-        if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.BoolOp, s.Await)):
+        if isinstance(operation, s.Attribute):
+            return set_by_some(self.content, self.control, frame, number) or CONTINUE
+        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.BoolOp, s.Await)):
             return CONTINUE
         return None
 

@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to, methods_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
+from spmdlint.analysis.evaluation.transfers import whole_result
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
 from spmdlint.analysis.variance.appended import of_appended
 from spmdlint.analysis.variance.control import Control
@@ -151,6 +152,9 @@ class Shape(Property):
         function = origins.ev.function(frame)
         each = function.operations[operation.value]
         if isinstance(each, s.Call):  # one of several results
+            whole = _selected_from(origins.ev, frame, each, operation.index)
+            if whole is not None:
+                return origins.of(frame, whole)
             found = origins.of(frame, operation.value)
             return found if found is not None and any(step.kind in _UNKNOWN for step in found.chain()) else None
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
@@ -411,6 +415,14 @@ class Shape(Property):
             if found is not None:
                 return origins.step(frame, operation.function, "the object that is called here returns it", found)
         return None
+
+
+def _selected_from(ev: Evaluator, frame: Frame, call: s.Call, index: int) -> int | None:
+    """What a call selects elements from, if its result at an index has one for each of them: ``return_inverse``."""
+    callee = certain(ev.value(frame, call.function))
+    known = ev.knowledge.transfer(callee.name) if isinstance(callee, External) else None
+    whole = whole_result(known, call) if known is not None else None
+    return call.arguments[0].value if whole is not None and whole == index else None
 
 
 def _goes_over_keys(values: Values) -> bool:

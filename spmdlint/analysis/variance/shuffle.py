@@ -6,10 +6,8 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.standard import CONVERTERS
+from spmdlint.analysis.evaluation.standard import CONVERTERS, DATASET_MAKERS, LISTERS
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
-from spmdlint.analysis.order.listings import DATASET_MAKERS
-from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s

@@ -95,7 +95,7 @@ class Sources:
             return None
         if known.at_most is not None and count > known.at_most:
             return None
-        seeds = self._seeds_of(known, site.ref.path)
+        seeds = self._seeds_of(known, site.ref)
         if seeds:
             return self._own_seed(known, seeds, site)
         return Reason(site, f"{known.name}() differs between processes", known.source)
@@ -111,11 +111,12 @@ class Sources:
                 return None  # the choice is the author's
         return drawn(site, found)
 
-    def _seeds_of(self, known: Known, path: Path) -> list[Site]:
-        """Where the program that a file belongs to seeds the generator behind a function."""
+    def _seeds_of(self, known: Known, ref: FunctionRef) -> list[Site]:
+        """Where the program that a function belongs to seeds the generator behind a draw that it makes."""
         component = self.ev.project.component
         seeds = self._seeding.get(known.seeded_by, ()) if known.seeded_by else ()
-        return [site for site in seeds if component[site.ref.path] == component[path]]
+        own = (site for site in seeds if component[site.ref.path] == component[ref.path])
+        return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
 
     @cached_property
     def _seeding(self) -> Mapping[str, tuple[Site, ...]]:
@@ -126,6 +127,17 @@ class Sources:
             if use.applied.name in wanted and self._is_given(use.applied.arguments):
                 found.setdefault(use.applied.name, {})[use.site] = None
         return {name: tuple(sites) for name, sites in found.items()}
+
+    def _is_reached(self, ref: FunctionRef) -> bool:
+        """Whether anything may run a function: it has callers, or is named in a place other than its definition."""
+        project = self.ev.project
+        name = frozenset((project.function(ref).name,))
+        return (
+            ref.index == 0
+            or bool(self.reach.callers.get(ref))
+            or project.enclosing_class(ref) is not None
+            or any(self.ev.code(other).mentions(name) for other in project.functions())
+        )
 
     def _is_given(self, arguments: Arguments) -> bool:
         given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]

@@ -1,0 +1,222 @@
+"""Values that JAX believes to be one: what a call is given from the host, and what replicated arrays are made of.
+
+Each gets a tag, equal on two processes if the value is: numbers as they are, arrays by a digest of up to
+:data:`SAMPLE` of their values, as JAX uses them (in the precision that is enabled). Arrays that span processes are
+never read. One that a maker filled from the host, or that a call without a collective made from such values, keeps the
+tag of what it was made of as long as it lives. Whatever has no tag agrees with anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import re
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance
+from spmdlint.runtime_checks.options import Compared
+from spmdlint.runtime_checks.records import Argument, GivenRecord
+
+Given = Mapping[str, str]
+"""Tags by what has them: the number of an argument, counted from the last (0 is the last), or the name of a leaf."""
+
+WHOLE, SAMPLE = 1024, 256  # values up to which all of an array count, and of a larger one, how many
+REMEMBERED = 1024  # values that can be told, each of up to WHOLE numbers
+FREE = "local"  # the tag of what may differ
+SHOWN = 16
+_IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules about values
+
+
+class Values:
+    """The tags of the values of this process, and the values behind them, for reports.
+
+    ``compared`` is what of a large array counts; ``but`` are functions whose arguments may differ.
+    """
+
+    def __init__(self, compared: Compared = "sample", but: Collection[str] = ()) -> None:
+        self._compared = compared
+        self._but = frozenset(but)
+        self._arrays = Provenance()
+        self._known: OrderedDict[str, Any] = OrderedDict()
+        self._makers: OrderedDict[str, str] = OrderedDict()
+
+    def given(
+        self, function: str, site: Site | None, values: Sequence[Any], used: Collection[int] | None = None
+    ) -> dict[str, str]:
+        """The tags of the arguments of a call, of those that it uses."""
+        if (
+            self._compared == "off"
+            or function in self._but
+            or (site is not None and _ignored(site.filename, site.line))
+        ):
+            return {}
+        found: dict[str, str] = {}
+        last = len(values) - 1
+        for number, value in enumerate(values):
+            tag = self.tag(value) if used is None or number in used else None
+            if tag is not None:
+                found[str(last - number)] = tag
+        return found
+
+    def tag(self, value: Any) -> str | None:
+        """The tag of a value from the host, or of an array made of such values; None for any other."""
+        if isinstance(value, int | float | complex):
+            return _number(value)
+        value = getattr(value, "_base_array", value)  # of an array of random keys
+        held = self._arrays.tag_of(value)
+        if held != UNKNOWN:
+            return None if held == FREE else held
+        return self._digest(value) if on_the_host(value) else None
+
+    def is_from_host(self, value: Any) -> bool:
+        """Whether JAX places the value anew at each call."""
+        value = getattr(value, "_base_array", value)
+        return isinstance(value, int | float | complex) or (
+            on_the_host(value) and self._arrays.tag_of(value) == UNKNOWN
+        )
+
+    def _digest(self, array: Any) -> str | None:
+        import jax
+        import numpy as np
+
+        held = np.asarray(array)
+        if held.size > WHOLE and self._compared == "small":
+            return None
+        if held.size > WHOLE and self._compared == "sample":
+            held = held.reshape(-1)[_sampled(held.size)] if held.flags.c_contiguous else held.flat[_sampled(held.size)]
+        if held.dtype.itemsize == 8 and not _x64():
+            held = held.astype(jax.dtypes.canonicalize_dtype(held.dtype))
+        data = held.tobytes()
+        words = f"{held.dtype}{list(np.shape(array))}"
+        tag = hashlib.blake2b(data + words.encode(), digest_size=10).hexdigest()
+        _remember(self._known, tag, (words, held.dtype, data[: WHOLE * held.dtype.itemsize]))
+        return tag
+
+    def made(self, array: Any, of: Any, where: str) -> None:
+        """A maker has made an array, which is to be the same everywhere, of a value on the host."""
+        tag = self.tag(of) if self._compared != "off" else None
+        if tag is not None and self._arrays.keep(array, tag):
+            _remember(self._makers, tag, where)
+
+    def derived(self, digest: str, given: Given, outputs: Sequence[Any], where: str) -> None:
+        """The outputs of a call without a collective are made of what it was given."""
+        told = ", ".join(self.words(tag).partition(" digest ")[0] for tag in list(given.values())[:2])[:200]
+        for number, output in enumerate(outputs if given else ()):
+            text = f"{digest}{sorted(given.items())}{number}"
+            tag = hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+            if self._arrays.keep(output, tag):
+                _remember(self._known, tag, f"{where} of {told} digest {tag}")
+
+    def free(self, value: Any) -> Any:
+        """A value that may differ between the processes, as an array that is known by its identity."""
+        import jax
+        import numpy as np
+
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        elif isinstance(value, int | float | complex):
+            value = jax.numpy.asarray(value)
+        self._arrays.keep(value, FREE)
+        return value
+
+    def words(self, tag: str) -> str:
+        """A value as text, equal on two processes exactly if its tag is."""
+        known = self._known.get(tag, tag)
+        if isinstance(known, str):
+            return known
+        import numpy as np
+
+        form, dtype, data = known
+        numbers = [str(number) for number in np.frombuffer(data, dtype)] if dtype.kind in "biufc" else []
+        shown = f" [{', '.join(numbers)}]" if 0 < len(numbers) <= SHOWN else ""
+        return numbers[0] if form.endswith("[]") and numbers else f"{form}{shown} digest {tag}"
+
+    def told(self, given: Given) -> dict[str, GivenRecord]:
+        """What a call is given, for readers."""
+        return {
+            key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)} for key, tag in given.items()
+        }
+
+
+def _remember(known: OrderedDict[str, Any], tag: str, what: Any) -> None:
+    known[tag] = what
+    while len(known) > REMEMBERED:
+        known.popitem(last=False)
+
+
+def _number(value: complex) -> str:
+    """A number as JAX uses it; ``repr`` of a subclass, such as NumPy's, may be another one."""
+    import numpy as np
+
+    if isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, int):
+        return repr(int(value))
+    if not isinstance(value, float):
+        return repr(complex(value))
+    exact = _x64() or not abs(value) < np.finfo(np.float32).max
+    return repr(float(value)) if exact else str(np.float32(value))
+
+
+def given_digest(given: Given) -> int:
+    """A digest of what a call is given."""
+    return int.from_bytes(hashlib.blake2b(repr(given).encode(), digest_size=8).digest(), "big")
+
+
+def conflict(one: Given, other: Given) -> str | None:
+    """The first of what two processes are both given that is not the same: of arguments, the first one."""
+    keys = [key for key, tag in one.items() if other.get(key, tag) != tag]
+    return min(keys, key=lambda key: (-int(key) if key.isdigit() else 0, key), default=None)
+
+
+def told_with(arguments: Sequence[Argument], given: Mapping[str, GivenRecord]) -> list[Argument]:
+    """The arguments of a call with what they are given."""
+    told = [argument.copy() for argument in arguments]
+    for key, one in given.items():
+        if key.isdigit() and int(key) < len(told):
+            told[-1 - int(key)].update({"value": one.get("words"), "origin": one.get("maker")})
+    return told
+
+
+def on_the_host(value: Any) -> bool:
+    """Whether a value is one of NumPy, or an array that JAX has placed nowhere on purpose and can be read at once."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "biufc" or value.dtype.kind == "V"
+    if not hasattr(value, "is_fully_addressable"):
+        return hasattr(value, "aval") and hasattr(value, "__array__")  # a constant of NumPy in JAX's wrapping
+    if getattr(value, "committed", True) or not value.is_fully_addressable or value.is_deleted():
+        return False
+    return all(device.platform == "cpu" for device in value.devices()) or _is_key(value)
+
+
+def _is_key(array: Any) -> bool:
+    """Whether an array may be a random key, which is small, and read wherever it is."""
+    return str(array.dtype) == "uint32" and array.shape[-1:] in ((2,), (4,)) and bool(array.size <= WHOLE)
+
+
+def _x64() -> bool:
+    import jax
+
+    return bool(jax.config.jax_enable_x64)
+
+
+@lru_cache
+def _sampled(size: int) -> Any:
+    """Places in an array, spread over it, and of no common stride."""
+    import numpy as np
+
+    step = size // SAMPLE
+    return np.arange(SAMPLE, dtype=np.int64) * step + np.arange(SAMPLE, dtype=np.int64) * 40503 % step
+
+
+@lru_cache(4096)
+def _ignored(filename: str, line: int) -> bool:
+    """Whether a comment of the linter silences values that differ on this line."""
+    above = linecache.getline(filename, line - 1).lstrip()
+    return any(_IGNORES.search(text) for text in (linecache.getline(filename, line), above if above[:1] == "#" else ""))

@@ -1,0 +1,51 @@
+"""What passes through a call of a library's function, or of a method of an object of which nothing else is known.
+
+The knowledge has a row for each such function and method. Every walk that follows one facet of a value asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.knowledge.load import Facet, Knowledge, Known
+from spmdlint.program import summary as s
+
+
+def through(knowledge: Knowledge, name: str, call: s.Call, facet: Facet) -> Sequence[int]:
+    """The arguments of a call of a library's function with which its result has a facet in common."""
+    known = knowledge.transfer(name)
+    if known is None or known.passes is None or facet not in known.passes:
+        return ()
+    return _given(known, call) if known.through else [argument.value for argument in call.arguments]
+
+
+def through_method(knowledge: Knowledge, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:
+    """The same for a method of an unknown object: the object itself, unless the row names parameters."""
+    method = frame.code.operations[call.function]
+    known = knowledge.methods.get(method.name) if isinstance(method, s.Attribute) else None
+    if not isinstance(method, s.Attribute) or known is None or known.passes is None or facet not in known.passes:
+        return ()
+    return _given(known, call) if known.through else (method.base,)
+
+
+def shape_given(knowledge: Knowledge, name: str, call: s.Call) -> int | None:
+    """The shape that a call gives to the new array which it makes."""
+    known = knowledge.transfer(name)
+    if known is None or known.shaped_by is None:
+        return None
+    return passed(call, known.shaped_by, known.positional)
+
+
+def whole_result(known: Known, call: s.Call) -> int | None:
+    """The place, among the results of a function that selects elements, of the one that has an element for each."""
+    if not known.selects:
+        return None
+    results = known.positional[1 : known.positional.index(known.selects) + 1]
+    asked = [each for each in results if passed(call, each, known.positional) is not None]
+    return len(asked) if known.selects in asked else None
+
+
+def _given(known: Known, call: s.Call) -> Sequence[int]:
+    return [value for each in known.through if (value := passed(call, each, known.positional)) is not None]

@@ -1,0 +1,195 @@
+"""Whether arguments agree in what calls demand of them: one check of every facet of every argument of every call.
+
+`demands.py` lists what must agree, the facets of variance and the orders say whether it does and why not, and the rule
+that tells of it follows from the facet and the kind of cause, by the table in the knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.participants import names_participants
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Called,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    certain,
+)
+from spmdlint.analysis.inputs.demands import Demand, Demands
+from spmdlint.analysis.inputs.seeds import SharedSeeds
+from spmdlint.analysis.order.columns import Columns
+from spmdlint.analysis.order.stacked import is_picked, is_stacked
+from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.contracts import told_by
+from spmdlint.program import summary as s
+
+# Tests name their folders in this way.
+_SCRATCH = "tempfile."
+_OWN = "identity"
+
+
+class Breach(Struct, frozen=True):
+    """An argument that differs between processes although its call demands that it agrees, and why it differs."""
+
+    code: str
+    demand: Demand
+    reason: Reason
+
+    @property
+    def call(self) -> Site:
+        return Site(self.demand.frame.ref, self.demand.call)
+
+    @property
+    def site(self) -> Site:
+        return Site(self.demand.frame.ref, self.demand.value)
+
+    @property
+    def layout(self) -> Site | None:
+        """Where it is written how the argument is laid out."""
+        layout = self.demand.layout
+        return layout.site if isinstance(layout, Applied) else None
+
+
+class Contracts:
+    """The check. ``orders`` say what is in an order of this process's own. One per run."""
+
+    def __init__(
+        self,
+        demands: Demands,
+        facets: Facets,
+        orders: Sequence[Origins],
+        seeds: SharedSeeds,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.demands = demands
+        self.ev = demands.ev
+        self.content = facets.content
+        self.orders = orders
+        self.columns = [Origins(self.ev, each.calls, each.reach, Columns(each)) for each in orders]
+        self.seeds = seeds
+        self.multi = multi
+        self.preview = preview
+        self._why: Mapping[str, Callable[[Demand], Reason | None]] = {
+            "order": self._order,
+            "copies": self._copied,
+            "deal": self._dealt,
+        }
+        self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
+            "argument": self._is_of_all,
+            "array": self._in_several,
+            "content": self._in_several,
+            "copies": self._is_of_all,
+            "key": self._in_several,
+            "name": self._may_meet,
+            "seed": self._is_shared,
+        }
+
+    def of(self, code: str) -> Iterator[Breach]:
+        """Those that one rule tells of, in the order of the program."""
+        return (each for each in self._all if each.code == code)
+
+    @cached_property
+    def _all(self) -> tuple[Breach, ...]:
+        found = (self._broken(demand) for demand in self.demands.all())
+        once = {(each.code, each.call, each.site): each for each in found if each is not None}
+        return tuple(once.values())
+
+    def _broken(self, demand: Demand) -> Breach | None:
+        reason = self._why.get(demand.facet, self._differs)(demand)
+        told = told_by(demand.facet, reason.kind) if reason is not None else None
+        if reason is None or told is None or not (told.sure or self.preview):
+            return None
+        matters = self._matters.get(demand.facet)
+        return Breach(told.code, demand, reason) if matters is None or matters(demand, reason) else None
+
+    # -- why an argument differs
+
+    def _differs(self, demand: Demand) -> Reason | None:
+        return self.content.of(demand.frame, demand.value)
+
+    def _copied(self, demand: Demand) -> Reason | None:
+        """Why a value differs of which each device gets a copy, or what a function returns for it."""
+        if demand.layout is None or not copied(self.ev, demand.layout):
+            return None
+        made = certain(self.ev.value(demand.frame, demand.value))
+        if not isinstance(made, FunctionValue):
+            return self._differs(demand)
+        inside = self.ev.entered_frame(made, Arguments(open=True), demand.frame.depth + 1)
+        return self.content.of_returns(inside) if inside is not None else None
+
+    def _order(self, demand: Demand) -> Reason | None:
+        return next((found for found in self._orders_of(demand) if found is not None), None)
+
+    def _orders_of(self, demand: Demand) -> Iterator[Reason | None]:
+        frame, value = demand.frame, demand.value
+        if demand.form == "rows":
+            layout = demand.layout
+            everywhere = demand.known.local is None and demand.spans
+            same = layout is not None and copied(self.ev, layout)
+            if demand.known.local is not None or everywhere or same:
+                yield from (each.of(frame, value) for each in self.columns)
+            if everywhere or same:
+                yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
+            return
+        order = self.orders[0]
+        if demand.form == "listed" and not is_stacked(order, frame, value):
+            return
+        if demand.form == "picked" and not is_picked(self.ev, frame, value):
+            return
+        found = order.of(frame, value)
+        yield None if demand.form == "hashed" and found is not None and found.kind != "hash" else found
+
+    def _dealt(self, demand: Demand) -> Reason | None:
+        """Why a seed differs with which a library shuffles all records before it deals them out."""
+        call, known = demand.frame.code.operations[demand.call], demand.known
+        part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
+        if known.dealt and (part is None or not self._is_part(demand.frame, part)):
+            return None
+        return self._differs(demand)
+
+    def _is_part(self, frame: Frame, number: int) -> bool:
+        """Whether an object says which part is this process's, judging by the name of its class."""
+        made = (v.function if isinstance(v, Called) else v for v in self.ev.value(frame, number))
+        names = [v.name for v in made if isinstance(v, (Applied, External))]
+        return any(name.rpartition(".")[2].startswith("Shard") for name in names)
+
+    # -- whether it matters
+
+    def _in_several(self, demand: Demand, _: Reason) -> bool:
+        return self.multi.written_for(demand.frame.ref.path)
+
+    def _is_of_all(self, demand: Demand, reason: Reason) -> bool:
+        """Whether the copies are on the devices of several processes."""
+        if demand.known.kind == "map":
+            return reason.kind == _OWN
+        path, layout = demand.frame.ref.path, demand.layout
+        local = layout is not None and on_local_devices(layout)
+        return not local and self.multi.joins(path) and not self.multi.tests_one_process(path)
+
+    def _is_shared(self, demand: Demand, reason: Reason) -> bool:
+        return self.seeds.are_shared(demand.frame, demand.call, demand.value, reason)
+
+    def _may_meet(self, demand: Demand, reason: Reason) -> bool:
+        """Whether processes look for one another by a name: each may also save for itself, into a folder of its own."""
+        call, path = demand.frame.code.operations[demand.call], demand.frame.ref.path
+        if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(demand.frame, call)):
+            return False
+        single = self.multi.tests_one_process(path)
+        if demand.known.checkpoint and not self.preview and (single or not self.multi.around(path)):
+            return False  # a single-process program names its folders as it likes
+        scratch = demand.known.checkpoint and reason.source.text.startswith(_SCRATCH)
+        return not scratch or (self.preview and not single)

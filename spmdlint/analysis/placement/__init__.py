@@ -1,0 +1,1 @@
+"""Where arrays live: on the host, on this process's devices, or over those of all processes."""

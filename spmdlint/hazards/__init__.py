@@ -1,1 +1,0 @@
-"""Where processes may disagree, decided from the finished facts."""

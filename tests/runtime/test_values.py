@@ -1,0 +1,136 @@
+"""Values that JAX believes to be the same on all processes: told by the argument where they differ, in both modes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import rehearse
+
+# Each case is a job of its own for the checks, which are switched on and off by the program.
+CASES = """
+import json
+from jax.experimental import multihost_utils
+from spmdlint import runtime_checks
+for name in ("SPMDLINT_RUN_FOLDER", "SPMDLINT_RUNTIME_CHECKS"):
+    os.environ.pop(name, None)
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
+whole = NamedSharding(mesh, P())
+x = everywhere(np.ones((4, 3)) + me)
+w = jax.jit(lambda: jnp.ones((3, 2)), out_shardings=whole)()
+loss = jax.jit(lambda w, x: ((x @ w) ** 2).mean())
+scaled = jax.jit(lambda x, n: (x * n).sum())
+own = np.random.default_rng(me).normal(size=(3, 2)).astype("f")
+own_key = lambda: jax.random.fold_in(jax.jit(lambda: jax.random.PRNGKey(0), out_shardings=whole)(), me)
+summed = jax.jit(shard_map(lambda a: jax.lax.psum(a, "data"), mesh=mesh, in_specs=P("data"), out_specs=P()))
+both = jax.jit(lambda x, n: x.sum() + n.sum())
+def drifted(by):
+    copies = [jax.device_put(np.full((3, 2), by * me, "f"), device) for device in jax.local_devices()]
+    return jax.make_array_from_single_device_arrays((3, 2), whole, copies)
+noisy = jax.jit(lambda x, key: (x + jax.random.normal(key, x.shape)).sum())
+def run(cases):
+    for name, case in cases.items():
+        runtime_checks.enable(sys.argv[1], on_divergence="raise")
+        told = ["clean"]
+        try:
+            jax.block_until_ready(case())
+            runtime_checks.disable()
+        except runtime_checks.DivergenceError as error:
+            told = [error.report.kind, error.report.message, *error.report.notes]
+            runtime_checks.disable()
+        if me == 0:
+            print("told", json.dumps([name, *told]), flush=True)
+"""
+
+DIFFER = {
+    "callback": ("loss(jax.make_array_from_callback((3, 2), whole, lambda i: own[i]), x)", "w"),
+    "local data": ("loss(jax.make_array_from_process_local_data(whole, own), x)", "w"),
+    "host local": ("loss(multihost_utils.host_local_array_to_global_array(own, mesh, P()), x)", "w"),
+    "a number": ("scaled(x, me)", "n"),
+    "an array": ("scaled(x, np.full(3, me, 'f'))", "n"),
+    "placed nowhere": ("scaled(x, jnp.full(3, me, 'f'))", "n"),
+    "G times a number": ("float((x * (1.0 + me)).sum())", "a"),
+    "G plus H": ("float((x + np.full(3, me, 'f')).sum())", "a"),
+    "a seed": ("noisy(x, jax.random.PRNGKey(me))", "key"),
+    "a typed key": ("noisy(x, jax.random.key(me))", "key"),
+    "folded in": ("loss(w + jax.random.normal(own_key(), (3, 2)), x)", "w"),
+    "replicated by jit": ("loss(jax.jit(lambda a: a * 2, in_shardings=whole)(own), x)", "w"),
+    "split by jit": ("float(jnp.sum(jax.jit(lambda a: a * 2, in_shardings=rows)(jnp.full((8, 3), me))))", "a"),
+    "shard_map": ("summed(np.full((8, 3), me, 'f'))", "a"),
+    "larger than what is read": ("both(x, np.arange(12288, dtype='f').reshape(64, 64, 3)[..., :: 1 - 2 * me])", "n"),
+    "the sixth": ("[scaled(x, 0.1 * (1 + (k == 5) * me)) for k in range(8)]", "n"),
+    "drifted": ("[runtime_checks.check_replicas({'w': drifted(number)}) for number in range(2)]", "['w']"),
+}
+
+
+def told(folder: Path, mode: str, cases: dict[str, str], **options: object) -> dict[str, list[str]]:
+    lines = "\n".join(f"    {name!r}: lambda: {code}," for name, code in cases.items())
+    program = f"sys.argv[1:] = [{mode!r}]\n{CASES}\nrun({{\n{lines}\n}})\n"
+    run = rehearse(folder, program, devices=2, options=("--mode", "off"), **options)  # type: ignore[arg-type]
+    found = [json.loads(line.partition("told ")[2]) for line in run.output.splitlines() if "told [" in line]
+    assert [name for name, *_ in found] == list(cases), run.output
+    return {name: words for name, *words in found}
+
+
+# In background mode each case takes the time of a publication and of switching off.
+ALSO_IN_BACKGROUND = ("callback", "a number", "a seed", "folded in", "shard_map", "the sixth", "drifted")
+
+
+@pytest.mark.parametrize(("mode", "names"), [("lockstep", tuple(DIFFER)), ("background", ALSO_IN_BACKGROUND)])
+def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    found = told(tmp_path, mode, {name: DIFFER[name][0] for name in names})
+    for name in names:
+        argument = DIFFER[name][1]
+        kind, message = found[name][:2]
+        assert kind == "value", (name, message)
+        assert f" differs in the value of {argument}: " in message, (name, message)
+        assert "process 0: " in message, (name, message)
+        assert "process 1: " in message, (name, message)
+    assert "process 0: 0; process 1: 1." in found["a number"][1]
+    assert "fold_in at program.py" in found["folded in"][1]
+    assert found["the sixth"][1].startswith("call 6 of processes 0-1 ")
+    assert "In call 5 of <lambda>, all were given the same." in found["the sixth"][2:]
+    assert "In call 1 of check_replicas, all were given the same." in found["drifted"][2:]
+
+
+RIGHT = {
+    "read by one": "[me == 0 and (jax.device_get(w), print(w, x.shape), float(n)) for n in [loss(w, x)]]",
+    "the same seed": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: np.ones((3, 2), 'f')[i]), x)",
+    "equal values put": "loss(w * jax.device_put(np.float32(2), whole), jax.device_put(np.zeros((8, 3), 'f'), rows))",
+    "gathered": "multihost_utils.process_allgather(np.array(3 + me)).sum()",
+    "broadcast": "scaled(x, multihost_utils.broadcast_one_to_all(np.float32(me)))",
+    "own rows": "loss(w, everywhere(np.arange(24).reshape(8, 3)[me * 4:(me + 1) * 4]))",
+    "own noise": "loss(w, everywhere(jax.random.normal(jax.random.key(me), (4, 3)) * jnp.float32(2)))",
+    "constants": "jax.jit(lambda x, w, b, lr: (x @ w * lr + b).sum())(x + jnp.ones(3), w, jnp.zeros(2), 0.1)",
+    "own computation": "float(jax.jit(jnp.sum)(np.asarray(w) * me))",
+    "pmap": "jax.pmap(lambda r: jax.lax.pmean(r.mean(), 'i'), axis_name='i')(np.ones((2, 3), 'f') * me)",
+    "logged": "me == 0 and print('scaled', x * 3.0)",
+    "agreed before": "scaled(x, int(multihost_utils.process_allgather(np.int32(1000 * me)).max()))",
+    "not used": "jax.jit(lambda x, unused: x.sum())(x, time.time() + me)",
+    "no more than its precision": "scaled(x, 0.1 + 1e-12 * me)",
+    "another kind": "scaled(x, np.full((), 2, 'f') if me else jnp.full((), 2, 'f'))",
+    "a local number": "scaled(x, runtime_checks.local(me))",
+    "a local leaf": "scaled(x, runtime_checks.local({'n': np.ones(3) * me})['n'])",
+    "a local array": "loss(runtime_checks.local(jax.make_array_from_callback((3, 2), whole, lambda i: own)), x)",
+    "on purpose": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: own), x),  # spmdlint: ignore[SPMD504]",
+    "replicas": "runtime_checks.check_replicas({'w': w, 'x': x, 'n': 3, 'key': jax.random.key(me)}, every=2)",
+}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_what_is_the_same_or_may_differ_is_no_difference(mode: str, tmp_path: Path) -> None:
+    found = told(tmp_path, mode, RIGHT)
+    assert {name: words for name, words in found.items() if words != ["clean"]} == {}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path) -> None:
+    case = {"one": "jax.jit(lambda x, n: (x * n).sum())(x, me)"}
+    for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
+        found = told(tmp_path, mode, case, environment={variable: value})
+        assert found == {"one": ["clean"]}
