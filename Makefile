@@ -14,9 +14,9 @@ in_pools = working=0; $(PYTEST) --pool working -n $(WORKERS) $(1) $(ARGS) || wor
 	exit $$((working ? working : waiting))
 
 test: .venv/ready
-	@$(call in_pools,-m "not data and not network")
+	@$(call in_pools,-m "not data and not long and not network")
 
-# With the tests of the fixtures themselves, and those that install packages.
+# With the tests of the fixtures themselves, those of full size, and those that install packages.
 test-all: .venv/ready
 	@$(call in_pools,)
 

@@ -160,6 +160,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("network") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(INSTALLING))
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group("browser"))  # one browser, and its large page made once
 
 
 @pytest.fixture(autouse=True)
