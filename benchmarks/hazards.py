@@ -27,9 +27,9 @@ _RELATED = 8
 _NAMES_ONLY = frozenset(("SPMD602", "SPMD606", "SPMD900", "SPMD901"))
 
 
-def read(batch: int, path: Path = HAZARDS) -> list[dict[str, Any]]:
+def read(batch: int) -> list[dict[str, Any]]:
     """The hazards of a batch."""
-    hazards = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    hazards = [json.loads(line) for line in HAZARDS.read_text(encoding="utf-8").splitlines() if line]
     return [hazard for hazard in hazards if hazard["batch"] == batch]
 
 

@@ -80,8 +80,8 @@ class Schedule:
     expected: Expected
 
 
-def generate(seed: int) -> Schedule:
-    """The schedule of a seed."""
+def generate(seed: int, mode: str = "lockstep") -> Schedule:
+    """The schedule of a seed, and what the model says of it in a mode."""
     rng = random.Random(seed)
     processes = rng.choice([2, 2, 3, 3, 4])
     everyone = tuple(range(processes))
@@ -111,7 +111,7 @@ def generate(seed: int) -> Schedule:
     steps = [
         [step for step in (mine if process == victim else common) if process in step["group"]] for process in everyone
     ]
-    return Schedule(seed, processes, fault, victim, steps, _expect(fault, victim, steps, mine, common))
+    return Schedule(seed, processes, fault, victim, steps, _expect(fault, victim, steps, mine, common, mode))
 
 
 def draw(rng: random.Random) -> list[list[Step]]:
@@ -141,14 +141,17 @@ def _prepare(step: Step, fault: str, everyone: tuple[int, ...]) -> None:
         step.update(op="greatest")
 
 
-def entries(steps: list[Step], group: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """What a process's ledger for a group holds after these steps: function, then what decides and explains."""
+def entries(steps: list[Step], group: tuple[int, ...], mode: str) -> list[tuple[Any, ...]]:
+    """What a process's ledger for a group holds after these steps: function, then what decides and explains.
+
+    A barrier is one call in lockstep; in background mode it is two, its name and the gathering inside it.
+    """
     made: list[tuple[Any, ...]] = []
     for step in steps:
         if tuple(step["group"]) != group or step["op"] in ENDING:
             continue
         if step["op"] == "barrier":
-            made += [("barrier", "name", step["name"]), ("gather", "", "")]
+            made += [("barrier", "name", step["name"]), ("gather", "", "")][: 1 if mode == "lockstep" else 2]
             continue
         op, k, bias = (
             step["op"],
@@ -159,14 +162,16 @@ def entries(steps: list[Step], group: tuple[int, ...]) -> list[tuple[Any, ...]]:
     return made
 
 
-def _expect(fault: str, victim: int, steps: list[list[Step]], mine: list[Step], common: list[Step]) -> Expected:
+def _expect(
+    fault: str, victim: int, steps: list[list[Step]], mine: list[Step], common: list[Step], mode: str
+) -> Expected:
     groups = {tuple(step["group"]) for step in common if victim in step["group"]}
     if fault in ENDING:
-        return Expected("missing", [(g, len(entries(steps[victim], g)) + 1) for g in groups])
+        return Expected("missing", [(g, len(entries(steps[victim], g, mode)) + 1) for g in groups])
     for group in sorted(groups):
-        theirs, own = entries(common, group), entries(mine, group)
+        theirs, own = entries(common, group, mode), entries(mine, group, mode)
         if theirs != own:
-            return _first(group, theirs, own)
+            return _first(group, theirs, own, mode)
     # Group by group all is equal: only the order between groups was changed, and that is a circle of waits where
     # the victim shares both groups with somebody.
     order = [tuple(step["group"]) for step in common if victim in step["group"]]
@@ -177,7 +182,7 @@ def _expect(fault: str, victim: int, steps: list[list[Step]], mine: list[Step], 
     return Expected(None, [])
 
 
-def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tuple[Any, ...]]) -> Expected:
+def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tuple[Any, ...]], mode: str) -> Expected:
     for number, (one, other) in enumerate(zip(theirs, own, strict=False), 1):
         if one != other:
             if one[0] != other[0]:
@@ -189,8 +194,8 @@ def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tupl
             return Expected(kind, [(group, number)])
     number = min(len(theirs), len(own)) + 1
     more = max(theirs, own, key=len)[number - 1 : number + 1]
-    # A barrier is two calls, its name and a gathering: both are what the others have not made.
-    within = [number, number + 1] if more[0][0] == "barrier" else [number]
+    # Both calls of a barrier in background mode are what the others have not made.
+    within = [number, number + 1] if more[0][0] == "barrier" and mode == "background" else [number]
     return Expected("missing", [(group, one) for one in within])
 
 
@@ -315,7 +320,7 @@ def main() -> int:
     given = ask.parse_args()
     if given.harm:
         return harm.campaign(range(given.seed, given.seed + given.schedules), given.mode, given.state, draw)
-    schedules = [generate(given.seed + n) for n in range(given.schedules)]
+    schedules = [generate(given.seed + n, given.mode) for n in range(given.schedules)]
     outcomes: dict[int, str] = {}
     if given.state is not None and given.state.exists():
         outcomes = {int(seed): word for seed, word in json.loads(given.state.read_text()).items()}

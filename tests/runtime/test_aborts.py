@@ -210,7 +210,9 @@ def test_an_abort_among_threads_names_these_in_a_rehearsal(mode: str, tmp_path: 
     assert run.report["message"].startswith(f"s{THREADS}"), run.output
     assert "process 1 was killed by signal 6" in run.report["message"]
     assert run.report["advice"].startswith(ADVICE)
-    assert run.report["explained_by"][0] == "SPMD307"
+    assert (
+        run.report["explained_by"] == run.report["findings"] == []
+    )  # a rehearsal asks the linter, which finds nothing
 
 
 # Process 0 goes once process 1 has made its call.

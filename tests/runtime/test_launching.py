@@ -174,7 +174,7 @@ def test_a_file_in_the_current_folder_does_not_take_the_place_of_a_module_of_pyt
     assert done.returncode == 0, done.stderr
     for process in (0, 1):
         assert f"[{process}] beside {tmp_path / 'src'} ['-m', 'x']" in done.stdout
-    assert "spmdlint: clean: processes 0-1 made the same 2 parallel calls." in done.stderr
+    assert "spmdlint: clean: processes 0-1 made the same 1 parallel call." in done.stderr
 
 
 def test_the_runner_does_not_show_the_current_folder_to_a_script(tmp_path: Path) -> None:

@@ -149,18 +149,21 @@ def test_parts_that_one_call_makes_of_one_array_are_told_apart(tmp_path: Path) -
     assert run.verdict == ("diverged", "arguments"), run.output
 
 
+SELECTING = """
+from spmdlint import runtime_checks
+centred = jax.jit(lambda v: v - v.mean())(everywhere([4 * me + 1, 4 * me + 3]))
+scale = jax.jit(lambda v, by: v * by)
+total = jax.jit(lambda v: jnp.sum(v))
+parts = [value(total(scale(centred, NUMBER))) for root in range(count)]
+assert parts == [-4, 4], parts
+"""
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_numbers_that_differ_between_processes_select_a_part_each(mode: str, tmp_path: Path) -> None:
-    """So results of one array that differ in a number of the host are not told apart: this is no divergence."""
-    run = rehearse(
-        tmp_path,
-        """
-        centred = jax.jit(lambda v: v - v.mean())(everywhere([4 * me + 1, 4 * me + 3]))
-        scale = jax.jit(lambda v, by: v * by)
-        total = jax.jit(lambda v: jnp.sum(v))
-        parts = [value(total(scale(centred, float(me == root)))) for root in range(count)]
-        assert parts == [-4, 4], parts
-        """,
-        options=("--mode", mode),
-    )
+    """Results of one array that differ in a number of the host are told apart, unless it may differ on purpose."""
+    number = "float(me == root)"
+    run = rehearse(tmp_path, SELECTING.replace("NUMBER", f"runtime_checks.local({number})"), options=("--mode", mode))
     assert (run.status, run.verdict) == (0, ("clean", None)), run.output
+    run = rehearse(tmp_path, SELECTING.replace("NUMBER", number), options=("--mode", mode))
+    assert run.verdict == ("diverged", "value"), run.output

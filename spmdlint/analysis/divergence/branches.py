@@ -586,10 +586,13 @@ class Divergences:
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
         """A `for` loop with parallel calls whose number of iterations differs between processes."""
-        flow, live = self.ev.flow(frame.ref), self.ev.live_blocks(frame)
-        body = flow.loop_body(number)
+        flow = self.ev.flow(frame.ref)
+        body = flow.loop_body(number) & self.ev.live_blocks(frame)
+        if not self.effects.of_blocks(frame, [block for block in flow.order(number) if block in body]):
+            return None
         for over, given in self._over(frame, test.iterable):
-            order = [b for b in flow.order(number, closed=self.conditions.closed(frame, given)) if b in body & live]
+            closed = self.conditions.closed(frame, given) if given else frozenset()
+            order = [block for block in flow.order(number, closed=closed) if block in body]
             found = self._in_loop(frame, number, test.iterable, order, self.facets.of_loop(frame, over))
             if found is not None:
                 return found

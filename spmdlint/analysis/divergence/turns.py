@@ -13,7 +13,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
@@ -55,7 +55,7 @@ class Turns:
                         yield from self._block(frame, number, entered)
 
     def _block(self, frame: Frame, number: int, entered: s.Enter) -> Iterator[Turn]:
-        manager = self._manager(frame, entered)
+        manager = self.ev.managed(frame, entered)
         inside = self._inside(frame, number, entered) if manager is not None else []
         calls = self.effects.of_blocks(frame, inside)
         decided = self._whose_turn(manager) if manager is not None and calls else None
@@ -66,18 +66,6 @@ class Turns:
             branch, reason = decided
             name = self.ev.project.function(manager.ref).name
             yield Turn(own[0], Site(frame.ref, entered.manager), branch, reason, name)
-
-    def _manager(self, frame: Frame, entered: s.Enter) -> Frame | None:
-        """The frame of the generator behind ``with manager(...)``."""
-        operation = self.ev.function(frame).operations[entered.manager]
-        callee = certain(self.ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
-        if not isinstance(operation, s.Call) or not isinstance(callee, Applied):
-            return None
-        arguments = self.ev.arguments(frame, operation)
-        for target in self.effects.calls.targets(callee, arguments, frame.depth + 1):
-            if self.ev.project.function(target.frame.ref).generator:
-                return target.frame
-        return None
 
     def _inside(self, frame: Frame, number: int, entered: s.Enter) -> list[int]:
         function = self.ev.function(frame)

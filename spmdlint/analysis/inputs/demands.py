@@ -94,12 +94,14 @@ class Demands:
         """What the knowledge says of the parameters, and of calls that combine what they are given in its order."""
         for parameter, facets in known.contract.items():
             value = passed(call, parameter, known.positional)
+            if value is None:
+                continue
             laid = passed(call, known.laid_out, known.positional) if known.laid_out is not None else None
             layout = certain(self.ev.value(frame, laid)) if laid is not None else None
-            for facet in facets if value is not None else ():
-                form: Form = "rows" if known.laid_out is not None else "any"
+            form: Form = "rows" if known.laid_out is not None else "any"
+            for facet in facets:
                 spans = laid is not None and facet == "order" and self.placement.spans(frame, laid)
-                yield Demand(facet, frame, number, value or 0, known, parameter, layout, form, spans)
+                yield Demand(facet, frame, number, value, known, parameter, layout, form, spans)
         given = [argument.value for argument in call.arguments]
         if known.composes and frame.ref in self.reach.host:
             yield from (Demand("order", frame, number, each, known) for each in given)

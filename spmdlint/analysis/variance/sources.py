@@ -56,6 +56,7 @@ class Sources:
         self.knowledge = evaluator.knowledge
         self._uniform = Uniform(evaluator.project)
         self._imports: dict[Path, frozenset[str]] = {}
+        self._reached: dict[FunctionRef, bool] = {}
 
     def of_call(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Reason | None:
         """Why a call of a library's function is a source; None if it is not."""
@@ -130,14 +131,16 @@ class Sources:
 
     def _is_reached(self, ref: FunctionRef) -> bool:
         """Whether anything may run a function: it has callers, or is named in a place other than its definition."""
-        project = self.ev.project
-        name = frozenset((project.function(ref).name,))
-        return (
-            ref.index == 0
-            or bool(self.reach.callers.get(ref))
-            or project.enclosing_class(ref) is not None
-            or any(self.ev.code(other).mentions(name) for other in project.functions())
-        )
+        if ref not in self._reached:
+            project = self.ev.project
+            name = frozenset((project.function(ref).name,))
+            self._reached[ref] = (
+                ref.index == 0
+                or bool(self.reach.callers.get(ref))
+                or project.enclosing_class(ref) is not None
+                or any(self.ev.code(other).mentions(name) for other in project.functions())
+            )
+        return self._reached[ref]
 
     def _is_given(self, arguments: Arguments) -> bool:
         given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]
