@@ -470,7 +470,7 @@ class Program:
 
     @cached_property
     def _facets(self) -> Facets:
-        return Facets(self.evaluator, self.calls, self.reach)
+        return Facets(self.evaluator, self.calls, self.reach, self.placement.may_span)
 
     @cached_property
     def set_order(self) -> Origins:

@@ -50,6 +50,7 @@ FACETS: Mapping[str, str] = {
     "name": "its value, as the name by which processes find one another",
     "seed": "its value, as the seed of keys from which all processes draw the same numbers",
     "deal": "its value, as the seed of a shuffle of which each process takes a part",
+    "records": "the order of its elements, if each process is given those of some numbers",
 }
 """By facet: what of an argument must be the same on all processes."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
@@ -185,6 +186,14 @@ class Knowledge(Struct, frozen=True, dict=True):
     def equating(self) -> frozenset[str]:
         """The last parts of the names of functions that raise unless two values are equal."""
         return frozenset(name.rpartition(".")[2] for name, known in self.functions.items() if known.equates)
+
+    @cached_property
+    def _libraries(self) -> frozenset[str]:
+        return frozenset(name.partition(".")[0] for name in self.functions) | sys.stdlib_module_names
+
+    def has_library(self, name: str) -> bool:
+        """Whether a name is in a library of which some function is known, or in the standard one."""
+        return name.partition(".")[0] in self._libraries
 
     def is_rank(self, variable: object) -> bool:
         """Whether an environment variable of this name tells a process its number."""

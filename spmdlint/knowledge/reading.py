@@ -31,6 +31,7 @@ class Reading(Struct, frozen=True):
     reductions: frozenset[str]
     together: frozenset[str]
     passing: frozenset[str]
+    next: str
     paired: Mapping[str, int]
     shapers: Mapping[str, int]
     reads_at: Mapping[str, int]

@@ -295,7 +295,21 @@ class Flow:
     @cached_property
     def _postdominators(self) -> dict[int, int]:
         """The immediate dominators in the reversed graph, from the exit; without blocks that only lead to a failure."""
-        return immediate_dominators(EXIT, self.predecessors, self.successors, without=FAILURE)
+        ends, after = [list(each) for each in self.predecessors], [list(each) for each in self.successors]
+        for header in self._endless():
+            ends[EXIT].append(header)
+            after[header].append(EXIT)
+        return immediate_dominators(EXIT, ends, after, without=FAILURE)
+
+    def _endless(self) -> list[int]:
+        """The headers of loops that only a failure ends: they count as left, as a branch in them has arms that meet."""
+        seen, pending = {EXIT, FAILURE}, [EXIT]
+        while pending:
+            new = [block for block in self.predecessors[pending.pop()] if block not in seen]
+            seen.update(new)
+            pending += new
+        turns = (edge for block in self.function.blocks for edge in block.edges if edge.kind in ("back", "continue"))
+        return sorted({edge.target for edge in turns} - seen)
 
     def dominators_of(self, block: int) -> Iterator[int]:
         """The strict dominators of a block, nearest first; none for an unreachable block."""

@@ -365,10 +365,18 @@ class Evaluator(Frames):
         callees = self.value(frame, operation.function)
         arguments = self.arguments(frame, operation)
         site = Site(frame.ref, number)
+        if operation.decorator and arguments.positional and all(map(self._is_of_unknown_library, callees)):
+            return arguments.positional[0]  # it runs the function that it wraps: a timer, a check of types, a retry
         if len(callees) == 1:
             (callee,) = callees
             return ANYTHING if callee is UNKNOWN else self.call(callee, arguments, site, frame)
         return self.each(callees, lambda callee: self.call(callee, arguments, site, frame))
+
+    def _is_of_unknown_library(self, value: Value) -> bool:
+        """Whether a value comes from a library of which nothing is known."""
+        while isinstance(value, (Called, Member)):
+            value = value.function if isinstance(value, Called) else value.base
+        return isinstance(value, (External, Applied)) and not self.knowledge.has_library(value.name)
 
     def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
         """The evaluated arguments of a call."""

@@ -31,6 +31,7 @@ from spmdlint.analysis.order.stacked import is_picked, is_stacked
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.parts import holds_part
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.contracts import told_by
 from spmdlint.program import summary as s
@@ -87,6 +88,7 @@ class Contracts:
             "order": self._order,
             "copies": self._copied,
             "deal": self._dealt,
+            "records": self._records,
         }
         self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
             "argument": self._is_of_all,
@@ -152,6 +154,13 @@ class Contracts:
             return
         found = order.of(frame, value)
         yield None if demand.form == "hashed" and found is not None and found.kind != "hash" else found
+
+    def _records(self, demand: Demand) -> Reason | None:
+        """Why records stand in another order on each process, of which a library gives each its part by number."""
+        call, known = demand.frame.code.operations[demand.call], demand.known
+        if not isinstance(call, s.Call) or holds_part(self.content, demand.frame, demand.call, call, known) is None:
+            return None
+        return next((found for each in self.orders if (found := each.of(demand.frame, demand.value))), None)
 
     def _dealt(self, demand: Demand) -> Reason | None:
         """Why a seed differs with which a library shuffles all records before it deals them out."""

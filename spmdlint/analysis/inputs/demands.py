@@ -29,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
+from spmdlint.analysis.variance.appended import put_into
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -137,7 +138,8 @@ class Demands:
             ):
                 yield Demand("key", frame, number, value, known)
             elif among_all and value not in static:
-                yield Demand("argument", frame, number, value, known)
+                for leaf in (value, *put_into(frame, [value])):
+                    yield Demand("argument", frame, number, leaf, known)
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
         """The arguments of a map or compiled function that it takes for copies: a spec of its own says so."""

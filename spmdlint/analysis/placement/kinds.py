@@ -49,6 +49,7 @@ _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"
 _MESH = "mesh"
+ELEMENTS = "elements"
 _ITERATING = ("__next__", "__iter__")
 
 
@@ -92,6 +93,8 @@ class Lives(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         match operation:
+            case s.Const(value=None):
+                return None  # `x = None` before a loop, or where there is none, says nothing of the arrays
             case s.Const() | s.FString():
                 return self._is("host", frame, number, "it is a value of the host")
             case s.Call():
@@ -108,10 +111,10 @@ class Lives(Property):
                 return self._narrowed_to(frame, number)
             case s.Display(elements=parts) | s.DictDisplay(values=parts):
                 return self._alternatives(origins, frame, number, parts)
-            case s.Collected():
+            case s.Collected(kind="dict"):
                 return origins.of(frame, operation.element)
-            case s.Yield(value=int(value)):
-                return origins.of(frame, value)
+            case s.Collected(element=int(given)) | s.Yield(value=int(given)):
+                return self._elements(frame, number, origins.of(frame, given))
         return self._computed_by(origins, frame, number, operation)
 
     def _computed_by(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -195,8 +198,12 @@ class Lives(Property):
                 return origins.of(frame, beside)
         if self.asked is ALL_DEVICES and isinstance(operation, s.Subscript):
             return self._unknown(frame, number) if self.other else None
+        of_base = origins.of(frame, base)
+        element = _element_of(of_base)
         parts = isinstance(operation, s.Item) or (key is not None and isinstance(key.value, str))
-        return origins.of(frame, base) if parts else self._computed(origins, frame, number, (base,), keeps=False)
+        if parts or element is not of_base:
+            return element
+        return self._computed(origins, frame, number, (base,), keeps=False)
 
     def _beside(self, origins: Origins, frame: Frame, iterable: int, index: int) -> int | None:
         """What `zip` or `enumerate` takes the item at an index of each round from."""
@@ -227,7 +234,13 @@ class Lives(Property):
                     inner = ev.free_frame(method.ref)
                     yields = ev.project.function(method.ref).generator
                     return self._yielded(origins, inner) if yields else origins.of_returns(inner)
-        return origins.of(frame, iterable)
+        return _element_of(origins.of(frame, iterable))
+
+    def _elements(self, frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """The reason of an iterator whose elements live somewhere; a loop over it reads no array."""
+        if found is None or found.kind == ELEMENTS:
+            return found
+        return Reason(Site(frame.ref, number), "these are its elements", ELEMENTS, found)
 
     def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Answer:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
@@ -371,8 +384,9 @@ class Lives(Property):
         return CONTINUE
 
     def _yielded(self, origins: Origins, frame: Frame) -> Reason | None:
-        yielded = [given.value for _, given in frame.code.of_kind(s.Yield) if given.value is not None]
-        return origins.any_of(frame, yielded)
+        yields = [(number, given.value) for number, given in frame.code.of_kind(s.Yield) if given.value is not None]
+        found = origins.any_of(frame, [value for _, value in yields])
+        return self._elements(frame, yields[0][0], found) if yields else None
 
     def _of_method(self, origins: Origins, frame: Frame, number: int, call: s.Call, method: s.Attribute) -> Answer:
         """The place of what a method of an array returns, which goes by the name of a function."""
@@ -393,7 +407,11 @@ class Lives(Property):
         if self.asked.lists:
             return self._listed(origins, frame, number, call, name, known)
         if name in table.passing and given:
-            return origins.of(frame, given[0])
+            passed_on = origins.of(frame, given[0])
+            if name == table.next:
+                return _element_of(passed_on)
+            listed = isinstance(frame.code.operations[frame.code.root_of(given[0])], s.Display)
+            return self._elements(frame, number, passed_on) if listed else passed_on
         if name in table.from_mesh:
             mesh, spec = table.from_mesh[name]
             return self._from_mesh(frame, number, given[mesh], given[spec]) if spec < len(given) else CONTINUE
@@ -544,6 +562,11 @@ class Lives(Property):
         code = origins.ev.code(run.ref)
         scopes = (code.scope_of(load.name) for _, load in code.of_kind(s.Load))
         return all(scope is None or scope is code.function for scope in scopes)
+
+
+def _element_of(found: Reason | None) -> Reason | None:
+    """The reason of an element, by that of an iterator or a list; a part of a tree or an array keeps its own."""
+    return found.before if found is not None and found.kind == ELEMENTS else found
 
 
 def copied(ev: Evaluator, given: Value) -> bool:

@@ -36,7 +36,7 @@ from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.walk import Walk
-from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.reading import named, reading
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 
@@ -97,6 +97,10 @@ class Placement:
         """Whether a value is an array over the devices of all processes, or a tree of them."""
         return self.surely(SPANS, frame, number) is not None
 
+    def may_span(self, frame: Frame, number: int) -> bool:
+        """Whether a value may be such an array, or an iterator over such."""
+        return self.likely(SPANS, frame, number) is not None
+
     def is_for_all(self, frame: Frame, number: int) -> bool:
         """Whether a value is such an array, or one with a row for each device of this process."""
         return self.spans(frame, number) or self.surely(ROWS, frame, number) is not None
@@ -115,11 +119,24 @@ class Placement:
         return next((step.site for step in chain if step.kind == "array"), chain[0].site)
 
     def indexes_everywhere(self, frame: Frame, taken: s.Subscript) -> bool:
-        """Whether a part is taken of a split array: that brings together what processes hold."""
+        """Whether a part is taken of an array over all devices: all processes run that, above all if it is split."""
         if not any(isinstance(value, _ARRAYS) for value in self.ev.value(frame, taken.base)):
             return False
         key = constant(self.ev.value(frame, taken.index))
-        return (key is None or not isinstance(key.value, str)) and self.split(frame, taken.base)
+        if key is not None and isinstance(key.value, str):
+            return False
+        return self.split(frame, taken.base) or (self._is_array(frame, taken) and self.spans(frame, taken.base))
+
+    def _is_array(self, frame: Frame, taken: s.Subscript) -> bool:
+        """Whether what a part is taken of is an array, and not a tree of arrays: it is computed, or has dimensions."""
+        index = frame.code.operations[taken.index]
+        if isinstance(index, s.Slice) or (isinstance(index, s.Display) and len(index.elements) > 1):
+            return True
+        made = frame.code.operations[frame.code.root_of(taken.base)]
+        if not isinstance(made, s.Call):
+            return isinstance(made, s.Binary)
+        callees = self.ev.value(frame, made.function)
+        return any(isinstance(each, External) and named(each.name, self.table.eager) for each in callees)
 
     def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
         """The parameters that must not be here, or not on the host, for an operation to run."""

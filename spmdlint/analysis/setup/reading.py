@@ -19,7 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
-from spmdlint.analysis.placement.kinds import SPANS, SPLIT
+from spmdlint.analysis.placement.kinds import ELEMENTS, SPANS, SPLIT
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.onearm import plain_for_one_process
 from spmdlint.analysis.setup.reshaped import reshaped_as_before
@@ -121,7 +121,7 @@ class Reads:
             return
         reader, array = read
         found = self.placement.surely(SPLIT, frame, array)
-        axes = self._axes(found) if found is not None else ()
+        axes = self._axes(found) if found is not None and found.kind != ELEMENTS else ()
         if not axes or expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "RuntimeError"):
             return
         if found is not None:

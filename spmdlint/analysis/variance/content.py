@@ -7,7 +7,7 @@ reported where nothing is proven.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
@@ -84,8 +84,15 @@ class Variance(Property):
     counters: Counters
 
     def __init__(
-        self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed, raised: Raised
+        self,
+        knowledge: Knowledge,
+        sources: Sources,
+        control: Control,
+        handed: Handed,
+        raised: Raised,
+        spans: Callable[[Frame, int], bool],
     ) -> None:
+        self.spans = spans
         self.knowledge = knowledge
         self.raised = raised
         self.sources = sources
@@ -468,6 +475,8 @@ class Variance(Property):
             self.conditions, frame, [v for _, v in places if v is not None]
         ):
             return None
+        if all(v is not None and self.spans(frame, v) for _, v in places):
+            return None  # an array over the devices of all processes is one, however each process came by it
         at = [place for place, _ in places]
         text = f"which value {name} has depends on this"
         found = decided(origins, self.control, frame, at, use, text, lambda found: found.kind != STAMP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -30,11 +32,11 @@ from spmdlint.analysis.variance.walk import Walk
 class Facets:
     """The walks for all facets, which use one another. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spans: Callable[[Frame, int], bool]) -> None:
         control = Control(evaluator)
         walk = Walk()
         sources, handed, raised = Sources(evaluator, reach), Handed(evaluator), Raised(evaluator)
-        content = Variance(evaluator.knowledge, sources, control, handed, raised)
+        content = Variance(evaluator.knowledge, sources, control, handed, raised, spans)
         presence, choice = Presence(control, handed), Choice(control)
         self._length = Length(evaluator.knowledge, control)
         self.content = Origins(evaluator, calls, reach, content, walk)
