@@ -1,4 +1,4 @@
-"""Which files are written for several processes, judging by the process-related names in them and their imports."""
+"""Which programs are written for several processes, judging by the process-related names in their files."""
 
 from __future__ import annotations
 
@@ -36,32 +36,7 @@ class MultiProcess:
         self.project = project
         self.always = always
         self._known: dict[Path, bool] = {}
-        self._written: dict[Path, bool] = {}
-
-    def written_for(self, path: Path) -> bool:
-        """Whether a file names anything that only several processes need, or imports such a thing by name."""
-        return self.always or self.says(path) or self._imports_needed(path)
-
-    def surely_written_for(self, path: Path) -> bool:
-        """The same, but a file's use of its own devices is not a sign: single-process code does that as well."""
-        return self.always or self.needs(path) or self._imports_needed(path)
-
-    def serves_several(self, path: Path) -> bool:
-        """Whether a file is written for several processes, or one that needs several processes imports it."""
-        return self.written_for(path) or path in self._serving
-
-    @cached_property
-    def _serving(self) -> frozenset[Path]:
-        needing = [path for path in self.project.modules if self.needs(path)]
-        return frozenset(other for path in needing for other in self._imported(path))
-
-    def _imports_needed(self, path: Path) -> bool:
-        if path not in self._written:
-            self._written[path] = any(
-                self.needs(other) and (name is None or self._part_needs(other, name))
-                for other, name in self._imports(path)
-            )
-        return self._written[path]
+        self._around: dict[tuple[int, Callable[[Path], bool]], bool] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
@@ -71,26 +46,32 @@ class MultiProcess:
         lengths that come over many ``steps`` do not count.
         """
         if user == source:
-            return preview or self.written_for(user)
+            return preview or self.around(user)
         if steps > MAX_STEPS:
             return False
         return self.always or (self.says(user) and (self.says(source) or source in self._imported(user)))
 
     def acts_for(self, path: Path) -> bool:
-        """Whether a file does anything that only several processes need, besides asking how many there are."""
-        return self.always or any(not _asks(operation) for operation in self._signs(path))
+        """Whether a program does anything that only several processes need, besides asking how many there are."""
+        return self._any_around(path, self._acts)
+
+    def _acts(self, path: Path) -> bool:
+        return any(not _asks(operation) for operation in self._signs(path))
 
     def around(self, path: Path) -> bool:
-        """Whether any file of the same component looks like a multi-process program."""
+        """Whether a file is part of a program that names anything which only several processes need."""
         return self._any_around(path, self.says)
 
     def surely_around(self, path: Path) -> bool:
-        """Whether any file of the same component names something that is of no use to a single process."""
+        """The same, but a program's use of its own devices is no sign: one for a single process does that as well."""
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
         component = self.project.component
-        return self.always or any(asks(other) for other in self.project.modules if component[other] == component[path])
+        if (known := self._around.get((component[path], asks))) is None:
+            same = (other for other in self.project.modules if component[other] == component[path])
+            known = self._around[component[path], asks] = self.always or any(map(asks, same))
+        return known
 
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""
@@ -123,7 +104,7 @@ class MultiProcess:
 
     def has_several(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process, or counts its own devices apart."""
-        return self.always or self.needs(path) or self._counts_both(path)
+        return self.surely_around(path) or self._counts_both(path)
 
     def _counts_both(self, path: Path) -> bool:
         """Whether a function asks for both the global and the local device count: with several processes they differ.
@@ -134,28 +115,6 @@ class MultiProcess:
             asked = {operation.name for operation in function.operations if isinstance(operation, s.Attribute)}
             if {"device_count", "local_device_count"} <= asked:
                 return True
-        return False
-
-    def _part_needs(self, path: Path, name: str) -> bool:
-        """Whether a function or class of a file, or what it names there, needs several processes; True if unknown."""
-        functions = self.project.modules[path].summary.functions
-        tops = {f.name: f.index for f in functions if f.parent == 0}
-        if name not in tops:
-            return True
-        seen: set[int] = set()
-        pending = [tops[name]]
-        while pending:
-            index = pending.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            function = functions[index]
-            pending += [inner.index for inner in functions if inner.parent == index]
-            for operation in function.operations:
-                if self._is_sign(path, function, operation) and getattr(operation, "name", "") not in _WEAK:
-                    return True
-                if isinstance(operation, s.Load) and operation.name in tops:
-                    pending.append(tops[operation.name])
         return False
 
     def _signs(self, path: Path) -> Iterator[s.Operation]:

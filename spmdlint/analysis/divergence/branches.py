@@ -561,7 +561,7 @@ class Divergences:
 
         A bare jit over a process's own data belongs there; behind a clock or a file it may well be local.
         """
-        several = self.multi.written_for(frame.ref.path)
+        several = self.multi.around(frame.ref.path)
         if several and self.preview and reason.kind not in ("data", "ragged", "named"):
             return calls
         if not self.preview and not self.multi.around(frame.ref.path):
@@ -579,7 +579,7 @@ class Divergences:
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True
         if reason.kind == "named":
-            return not self.preview and not self.multi.written_for(frame.ref.path)
+            return not self.preview and not self.multi.around(frame.ref.path)
         if reason.kind == "host":  # a single-process program counts its processors
             return not self.preview and not self.multi.around(frame.ref.path)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)

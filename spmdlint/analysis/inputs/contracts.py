@@ -179,7 +179,7 @@ class Contracts:
     # -- whether it matters
 
     def _in_several(self, demand: Demand, _: Reason) -> bool:
-        return self.multi.written_for(demand.frame.ref.path)
+        return self.multi.around(demand.frame.ref.path)
 
     def _is_of_all(self, demand: Demand, reason: Reason) -> bool:
         """Whether the copies are on the devices of several processes."""

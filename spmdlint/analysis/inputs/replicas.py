@@ -51,7 +51,7 @@ def own_replicas(
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = callee.name in table.rows.replicate and (
-                preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
+                preview or (multi.around(ref.path) and trains_together(evaluator, reach, ref))
             )
             if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue

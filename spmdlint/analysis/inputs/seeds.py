@@ -120,7 +120,7 @@ class SharedSeeds:
     def _serves_several(self, ref: FunctionRef) -> bool:
         """Whether a function stands in a file that is written for several processes, or is called from one."""
         return any(
-            self.multi.surely_written_for(path) and not self.multi.tests_one_process(path)
+            self.multi.needs(path) and not self.multi.tests_one_process(path)
             for path in {each.path for each in self._callers(ref)}
         )
 

@@ -86,7 +86,7 @@ class Listings:
     def numbers(self) -> Iterator[ListingNumbers]:
         """Numbers, function by function, in code for several processes."""
         for ref in self.ev.project.functions():
-            if self.preview or self.multi.serves_several(ref.path):
+            if self.preview or self.multi.around(ref.path):
                 frame = self.ev.free_frame(ref)
                 yield from self._numbers(frame, self.ev.live_blocks(frame))
 
@@ -244,7 +244,7 @@ class Listings:
         flow = self.ev.flow(frame.ref)
         body = flow.loop_body(header) & self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
-        several = self.multi.written_for(frame.ref.path)
+        several = self.multi.around(frame.ref.path)
         strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
         if not self.preview and not self.multi.says(frame.ref.path):
             # Scripts that convert checkpoints run as a single process.

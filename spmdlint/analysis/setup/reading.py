@@ -65,7 +65,7 @@ class Reads:
     def found(self) -> Iterator[WholeRead]:
         """Every read that certainly raises."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.traced or not self.multi.written_for(ref.path):
+            if ref in self.reach.traced or not self.multi.around(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
