@@ -43,6 +43,7 @@ _STATES: dict[type, int] = {
 """The kinds of operations for which it is known at once whether their value changes with the frame."""
 
 _DEFAULTING = frozenset(("setdefault",))
+_SILENT = (s.Parameter, s.Store, s.Const)
 _CALL, _RETURN = (s.Call,), (s.Return,)
 _ENTERING = (s.Call, s.Collected)
 _STARTING = (s.Import, s.MakeClass, s.Call)
@@ -81,6 +82,14 @@ class Code(Operations):
     def own_fields(self) -> frozenset[str]:
         """The fields of its receiver that a method stores to."""
         return frozenset(store.name for _, store in self.of_kind(s.StoreAttribute)) or _NONE
+
+    @cached_property
+    def is_stub(self) -> bool:
+        """Whether it is a method without a body (`...`, `pass`, a docstring), in whose place that of a subclass runs."""
+        outer = self.function.parent
+        if outer is None or self.summary.functions[outer].kind != "class":
+            return False
+        return all(isinstance(each, _SILENT) or each == s.Return(None) for each in self.operations)
 
     # -- operations that have the value of a different operation
 

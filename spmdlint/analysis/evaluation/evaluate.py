@@ -467,7 +467,7 @@ class Evaluator(Frames):
 
     def _returned(self, frame: Frame) -> Values:
         function = self.function(frame)
-        if function.generator or function.asynchronous:
+        if function.generator or function.asynchronous or frame.code.is_stub:
             return ANYTHING
         live = self.live_blocks(frame)
         sets = [
