@@ -27,7 +27,6 @@ ANALYSIS = (
         "ways",
         "words",
         "explanation",
-        "firstprocess",
         "uniformity",
     ),
     *("divergence", "inputs", "setup", "meshtypes", "order", "axes", "placement", "variance", "worlds", "callgraph"),

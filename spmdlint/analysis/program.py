@@ -53,11 +53,11 @@ from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.meshtypes.unmapped import OwnDecision, Unmapped
-from spmdlint.analysis.order.dimensions import HeldOrder
 from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
 from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
+from spmdlint.analysis.order.stacked import HeldOrder
 from spmdlint.analysis.order.unordered import SetLoop, SetLoops
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from spmdlint.analysis.axes.assumed import assumed_axis
 from spmdlint.analysis.axes.derived import rules_of, takes_derivatives
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
-from spmdlint.analysis.callgraph.escaping import escapes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.callgraph.wrapped import escapes
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import decorated_with, expects_failure, handles_unbound_names
 from spmdlint.analysis.evaluation.memo import Memo

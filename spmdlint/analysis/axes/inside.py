@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.axisnames import NO_AXES, Axes
+from spmdlint.analysis.callgraph.arguments import NO_AXES, Axes
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.intent import expects_failure, handles

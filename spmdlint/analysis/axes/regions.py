@@ -10,7 +10,7 @@ from spmdlint.analysis.axes.dropped import Dropped, DroppedResults
 from spmdlint.analysis.axes.inside import Inside, Region
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, out_of_range, pairs
 from spmdlint.analysis.axes.specs import AxisNotInMesh, RepeatedAxis, Specs
-from spmdlint.analysis.callgraph.axisnames import Axes
+from spmdlint.analysis.callgraph.arguments import Axes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.standard import listed
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, Values, constant

@@ -8,11 +8,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.axisnames import ANY_AXES as ANY_AXES
-from spmdlint.analysis.callgraph.axisnames import NO_AXES as NO_AXES
-from spmdlint.analysis.callgraph.axisnames import Axes as Axes
+from spmdlint.analysis.callgraph.arguments import ANY_AXES as ANY_AXES
+from spmdlint.analysis.callgraph.arguments import NO_AXES as NO_AXES
+from spmdlint.analysis.callgraph.arguments import Axes as Axes
+from spmdlint.analysis.callgraph.arguments import device_count
 from spmdlint.analysis.callgraph.contexts import Contexts
-from spmdlint.analysis.callgraph.devicecount import device_count
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.mapped import leaf_function

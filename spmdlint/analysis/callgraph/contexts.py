@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spmdlint.analysis.callgraph.axisnames import ANY_AXES, NO_AXES, Axes
+from spmdlint.analysis.callgraph.arguments import ANY_AXES, NO_AXES, Axes
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain, constant
 from spmdlint.program import summary as s
 

@@ -15,8 +15,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.byarguments import by_arguments
-from spmdlint.analysis.callgraph.bydevices import unknown_map
+from spmdlint.analysis.callgraph.arguments import by_arguments, unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters, Implied
 from spmdlint.analysis.callgraph.locality import on_local_devices, sharded

@@ -12,10 +12,9 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from spmdlint.analysis.callgraph.byarguments import by_arguments
+from spmdlint.analysis.callgraph.arguments import by_arguments
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
-from spmdlint.analysis.callgraph.constructed import Constructed
-from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
+from spmdlint.analysis.callgraph.constructed import Constructed, holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import RAISING, expects_failure

@@ -20,10 +20,9 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.balanced import Balanced
-from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.once import not_made_before
-from spmdlint.analysis.divergence.receivers import chosen_by
+from spmdlint.analysis.divergence.receivers import ChosenCall, ChosenCalls, chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true

@@ -5,20 +5,71 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
-from spmdlint.analysis.divergence.looked import looked_for_again
 from spmdlint.analysis.divergence.paths import OPENERS, WRITERS, opens_to_write
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
+_LOOKING = frozenset(("exists", "isfile", "is_file", "isdir", "is_dir", "Exists"))
+_DEPTH = 8
+
+
+def looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> int | None:
+    """The call by which a branch in a loop with parallel calls looks for one file, the same in every iteration."""
+    function = frame.code.function
+    # The condition of a loop is evaluated in every iteration, and is no part of the loop's body.
+    loops = evaluator.flow(frame.ref).loops
+    around = [body | {header} for header, body in loops.items() if branch in body or branch == header]
+    if not around or not _looks(evaluator, reason):
+        return None
+    body = min(around, key=len)
+    first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
+    if first is None or function.block_of[first] not in body or not isinstance(frame.code.operations[first], s.Call):
+        return None  # it was tested once, before the loop
+    calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
+    lasting = any(call.strength == "strong" or call.carried for call in calls)
+    return first if lasting and _is_steady(evaluator, frame, first, body, _DEPTH) else None
+
+
+def _looks(evaluator: Evaluator, reason: Reason) -> bool:
+    """Whether the source tests if a file exists, not what is in a folder or in the file."""
+    source = reason.source.site
+    where = evaluator.free_frame(source.ref)
+    call = where.code.operations[source.number]
+    if not isinstance(call, s.Call):
+        return False
+    method = where.code.operations[call.function]
+    callees = evaluator.value(where, call.function)
+    names = {callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)}
+    names |= {method.name} if isinstance(method, s.Attribute) else set()
+    return not names.isdisjoint(_LOOKING)
+
+
+def _is_steady(evaluator: Evaluator, frame: Frame, number: int, body: frozenset[int], depth: int) -> bool:
+    """Whether a value is computed from nothing that an iteration of the loop changes."""
+    operation = frame.code.operations[number]
+    if depth == 0 or isinstance(operation, (s.Next, s.Item)):
+        return False
+    if isinstance(operation, s.Load):
+        if not frame.code.function.binds(operation.name):
+            return True
+        stores = evaluator.reaching(frame, number, operation.name)
+        inside = [store for store in stores if frame.code.function.block_of[store] in body]
+        return all(_is_steady(evaluator, frame, store, body, depth - 1) for store in inside)
+    parts = operands(operation)
+    if isinstance(operation, s.Call):
+        parts = (operation.function, *(argument.value for argument in operation.arguments))
+    return all(_is_steady(evaluator, frame, part, body, depth - 1) for part in parts)
+
+
 _NEAR = 3
 """The most steps from a file test to a condition for a later broadcast to be taken to concern that file."""
-_DEPTH = 6
+_STEPS = 6
 _WRITERS = WRITERS | set("dump write touch mkdir makedirs copytree snapshot_download extractall open".split())
 """Functions that make a file or a folder, or write to one that is open already."""
 
@@ -110,8 +161,8 @@ def _name(code: Code, call: s.Call) -> str:
 
 def _told_by(code: Code, number: int) -> tuple[set[str], set[str]]:
     """The variables that name the file of a call: as written, and those that they are computed from."""
-    written = set(_variables(code, number, _DEPTH, through=False))
-    return written, set(_variables(code, number, _DEPTH, through=True))
+    written = set(_variables(code, number, _STEPS, through=False))
+    return written, set(_variables(code, number, _STEPS, through=True))
 
 
 def _variables(code: Code, number: int, depth: int, *, through: bool) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from spmdlint.analysis.callgraph.constructed import method_frames
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.objectsmade import method_frames
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Unknown, Value, Values
 from spmdlint.program import summary as s
 

@@ -26,8 +26,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.inputs.demands import Demand, Demands
 from spmdlint.analysis.inputs.seeds import SharedSeeds
-from spmdlint.analysis.order.columns import Columns
-from spmdlint.analysis.order.stacked import is_picked, is_stacked
+from spmdlint.analysis.order.stacked import Columns, is_picked, is_stacked
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason

@@ -26,11 +26,9 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.variance.ownselection import OwnSelection
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -138,7 +136,6 @@ class OwnParts:
         self.multi = multi
         self._own = Origins(calls.ev, calls, reach, CountedBy(_OWN, "this process's devices only"))
         self._all = Origins(calls.ev, calls, reach, CountedBy(_ALL, "the devices of all axes"))
-        self._selected = Origins(calls.ev, calls, reach, OwnSelection(facets.content, Control(calls.ev)))
 
     def found(self) -> Iterator[OwnPart]:
         """Every permutation or list of groups that is made for one process."""
@@ -205,9 +202,7 @@ class OwnParts:
     def _of_call(self, frame: Frame, number: int, call: s.Call) -> Iterator[OwnPart]:
         for what, given in says_who(self.ev, frame, call):
             varying = self.facets.content.of(frame, given)
-            if varying is None or varying.kind not in _KINDS:
-                varying = self._selected.of(frame, given)
-            if varying is not None:
+            if varying is not None and varying.kind in _KINDS:
                 yield OwnPart(Site(frame.ref, number), what, varies=True, reason=varying)
                 continue
             own = self._own.of(frame, given)

@@ -16,7 +16,7 @@ from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
 from spmdlint.knowledge.load import Known
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.callgraph.axisnames import Axes
+    from spmdlint.analysis.callgraph.arguments import Axes
     from spmdlint.analysis.meshtypes.typer import Typer
 
 

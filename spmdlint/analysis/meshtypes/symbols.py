@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from spmdlint.analysis.callgraph.axisnames import Axes
+from spmdlint.analysis.callgraph.arguments import Axes
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.meshes import AXIS_NAMES
 from spmdlint.analysis.evaluation.values import Applied, Collection, Free, Value, Values, certain

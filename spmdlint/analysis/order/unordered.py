@@ -19,8 +19,8 @@ from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.numeric import compared_with_numbers
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
-from spmdlint.analysis.order.dimensions import listed_dimensions
 from spmdlint.analysis.order.filling import order_of_iteration
+from spmdlint.analysis.order.stacked import listed_dimensions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.orders import dimensions

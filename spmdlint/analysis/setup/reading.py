@@ -10,6 +10,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import (
     Constant,
     External,
@@ -21,13 +22,105 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes.specs import names_of
 from spmdlint.analysis.placement.kinds import ELEMENTS, SPANS, SPLIT
 from spmdlint.analysis.placement.questions import Placement
-from spmdlint.analysis.setup.onearm import plain_for_one_process
-from spmdlint.analysis.setup.reshaped import reshaped_as_before
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
+
+_DEPTH = 6
+
+
+def plain_for_one_process(
+    ev: Evaluator, control: Control, frame: Frame, gather: int, call: s.Call, states: frozenset[str]
+) -> int | None:
+    """The use of the gathered state in the arm for one process, if it stands where the gathering does in the other."""
+    state = frame.code.operations[call.arguments[0].value]
+    if not isinstance(state, s.Load) or states.isdisjoint(state.name.lower().split("_")):
+        return None
+    for one in _instead(ev, control, frame, gather):
+        for used in _made_of(frame, one, _DEPTH):
+            load = frame.code.operations[used]
+            if isinstance(load, s.Load) and load.name == state.name:
+                same = ev.reaching(frame, used, load.name) == ev.reaching(frame, call.arguments[0].value, load.name)
+                return used if same else None
+    return None
+
+
+def _instead(ev: Evaluator, control: Control, frame: Frame, gather: int) -> Iterator[int]:
+    """The values that take the place of one made of the gathering where there is one process."""
+    code = frame.code
+    block = code.function.block_of[gather]
+    for branch in control.branches(frame.ref):
+        several = on_several(ev, frame, branch.test)
+        here, other = (branch.yes, branch.no) if several else (branch.no, branch.yes)
+        if several is None or block not in here:
+            continue
+        stores = [(code.function.block_of[number], store) for number, store in code.of_kind(s.Store)]
+        inside = (store for at, store in stores if at in here)
+        names = {store.name for store in inside if gather in _made_of(frame, store.value, _DEPTH)}
+        yield from (store.value for at, store in stores if at in other and store.name in names)
+    for _, choice in code.of_kind(s.IfExp):
+        several = on_several(ev, frame, choice.test)
+        here_value, other_value = (choice.body, choice.orelse) if several else (choice.orelse, choice.body)
+        if several is not None and gather in _made_of(frame, here_value, _DEPTH):
+            yield other_value
+
+
+def _made_of(frame: Frame, number: int, depth: int) -> Iterator[int]:
+    """An operation, and those whose values are passed on to make it."""
+    yield number
+    operation = frame.code.operations[number]
+    if depth == 0 or isinstance(operation, (s.IfExp, s.Load)):
+        return
+    for each in inputs(operation):
+        yield from _made_of(frame, each, depth - 1)
+
+
+_CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
+_STEPS = 8
+"""The most conversions of one array that are followed: a loop may make them endless."""
+
+
+def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -> int | None:
+    """The operation that reshapes the result of a gathering to the very shape of the gathered array."""
+    code = frame.code
+    gathered = code.operations[call.arguments[0].value]
+    if not isinstance(gathered, s.Load):
+        return None
+    for number, reshape in code.calls_named(frozenset(("reshape",))).items():
+        method = code.operations[reshape.function]
+        if not isinstance(method, s.Attribute) or len(reshape.arguments) != 1 or reshape.arguments[0].star:
+            continue
+        shape = code.operations[code.root_of(reshape.arguments[0].value)]
+        array = code.operations[shape.base] if isinstance(shape, s.Attribute) and shape.name == "shape" else None
+        if not isinstance(shape, s.Attribute) or not isinstance(array, s.Load) or array.name != gathered.name:
+            continue
+        same = ev.reaching(frame, shape.base, array.name) == ev.reaching(frame, call.arguments[0].value, array.name)
+        if same and _kept_of(ev, frame, method.base) == gather:
+            return number
+    return None
+
+
+def _kept_of(ev: Evaluator, frame: Frame, number: int) -> int:
+    """The operation that made an array, before conversions and casts."""
+    code = frame.code
+    for _ in range(_STEPS):
+        number = code.root_of(number)
+        call = code.operations[number]
+        if not isinstance(call, s.Call):
+            return number
+        method = code.operations[call.function]
+        callee = certain(ev.value(frame, call.function))
+        if isinstance(callee, External) and callee.name in _CONVERTERS and call.arguments:
+            number = call.arguments[0].value
+        elif isinstance(method, s.Attribute) and method.name in ("astype", "copy"):
+            number = method.base
+        else:
+            break
+    return number
+
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Next, s.Call)
 

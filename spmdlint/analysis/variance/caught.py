@@ -13,9 +13,9 @@ from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.letters import WHOLE_FILES
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.raised import OwnRaise, Raised, flat, tried_by
+from spmdlint.analysis.variance.texts import WHOLE_FILES
 from spmdlint.program import summary as s
 
 _ENDS = frozenset(("builtins.StopIteration", "tensorflow.errors.OutOfRangeError"))

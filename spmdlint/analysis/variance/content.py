@@ -42,18 +42,16 @@ from spmdlint.analysis.variance.draws import drawn
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
-from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.filledarrays import of_filled
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
-from spmdlint.analysis.variance.parts import holds_part
+from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
-from spmdlint.analysis.variance.rounds import of_round, side_by_side
-from spmdlint.analysis.variance.sharedout import shared_out
+from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.shown import same_behind_bars
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge

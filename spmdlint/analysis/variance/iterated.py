@@ -9,9 +9,9 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
-from spmdlint.analysis.variance.exits import exits
 from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.rounds import exits
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 

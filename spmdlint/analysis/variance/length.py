@@ -49,13 +49,12 @@ from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
-from spmdlint.analysis.variance.letters import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.variance.parts import deals, of_part
+from spmdlint.analysis.variance.parts import deals, of_part, of_split
+from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
-from spmdlint.analysis.variance.splits import of_split
-from spmdlint.analysis.variance.unbounded import has_no_end
+from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s

@@ -28,20 +28,20 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Value,
 )
-from spmdlint.analysis.variance import setelsewhere
+from spmdlint.analysis.variance import outside
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, passed_on
-from spmdlint.analysis.variance.defaults import default_values, factories
-from spmdlint.analysis.variance.fallbacks import (
+from spmdlint.analysis.variance.defaults import (
+    Options,
+    default_values,
+    factories,
     parameters_asked,
     passes_value,
     stored_where_missing,
     where_given,
 )
 from spmdlint.analysis.variance.kept import callees
-from spmdlint.analysis.variance.options import Options
-from spmdlint.analysis.variance.outside import OutsideStores
-from spmdlint.analysis.variance.overridden import overridden, receiver
+from spmdlint.analysis.variance.outside import OutsideStores, overridden, receiver
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.verified import Verified
@@ -232,7 +232,7 @@ class Origins:
             found = self.any_of(frame, stores)
             if found is None or found.kind in _BY_CHANCE:
                 found = self._chosen(frame, operation.name, stores, function.block_of[number]) or found
-            elsewhere = setelsewhere.of_function(self.ev, frame, operation.name)
+            elsewhere = outside.of_function(self.ev, frame, operation.name)
             return found or self._set_elsewhere(frame, number, operation.name, elsewhere)
         if scope is not None:
             outer = frame.outer
@@ -258,9 +258,7 @@ class Origins:
             places.append((store, operation.value))
         return self.property.chosen(self, frame, repr(name), places, use)
 
-    def _set_elsewhere(
-        self, frame: Frame, number: int, name: str, stores: Iterable[setelsewhere.Store]
-    ) -> Reason | None:
+    def _set_elsewhere(self, frame: Frame, number: int, name: str, stores: Iterable[outside.Store]) -> Reason | None:
         """Why a name has the property because of stores in other functions."""
         for ref, store in stores:
             if not self._uniform.stored(ref, store):
@@ -280,7 +278,7 @@ class Origins:
         use = module.top.block_of[number] if before else None
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
         if found is None:
-            elsewhere = setelsewhere.of_module(self.ev, module.path, name)
+            elsewhere = outside.of_module(self.ev, module.path, name)
             return self._set_elsewhere(frame, number, name, elsewhere)
         return self.step(frame, number, f"{name!r} is set at module level", found)
 

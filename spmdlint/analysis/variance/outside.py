@@ -1,16 +1,55 @@
-"""Stores to fields of objects that are not made by their own methods: ``trainer.should_stop = True`` in a callback."""
+"""Stores from other places: to fields, and to names of modules and of enclosing functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
-from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue, certain
 from spmdlint.analysis.variance.agreed import is_agreed, parts
-from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+
+# ``super().setup()``; ``Base.setup(self)`` names the method itself.
+_ABOVE = frozenset(("super",))
+
+
+def overridden(ev: Evaluator, cls: ClassValue, method: FunctionRef) -> bool:
+    """Whether a class overrides an inherited method and never calls it."""
+    name = ev.project.function(method).name
+    own = [methods[name] for each in ev.objects.lineage(cls) if name in (methods := ev.project.methods(each.ref))]
+    return method in own[1:] and not ev.code(own[0]).mentions(_ABOVE | {name})
+
+
+def receiver(ev: Evaluator, frame: Frame) -> ClassValue | None:
+    """The class of the object whose method a frame belongs to, as far as the call shows."""
+    operations = frame.code.operations
+    if ev.project.enclosing_class(frame.ref) is None or not operations or not isinstance(operations[0], s.Parameter):
+        return None
+    value = certain(ev.value(frame, 0))
+    return value.cls if isinstance(value, Instance) else None
+
+
+Store = tuple[FunctionRef, int]
+
+
+def of_module(ev: Evaluator, path: Path, name: str) -> Iterator[Store]:
+    """The stores to a name of a module that its functions make."""
+    return _stores(ev, path, ev.names.setters(ev.project.modules[path]).get(name, ()), name)
+
+
+def of_function(ev: Evaluator, frame: Frame, name: str) -> Iterator[Store]:
+    """The stores to a name of a function that are made by functions defined in it."""
+    return _stores(ev, frame.ref.path, frame.code.set_inside.get(name, ()), name)
+
+
+def _stores(ev: Evaluator, path: Path, functions: Iterable[int], name: str) -> Iterator[Store]:
+    for index in functions:
+        for number in ev.project.modules[path].summary.functions[index].stores[name]:
+            yield FunctionRef(path, index), number
+
 
 _DEPTH = 6
 NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())

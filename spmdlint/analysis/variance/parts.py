@@ -5,12 +5,115 @@ The libraries deal whole files, or leave a remainder, so that the parts differ i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain, constant
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+
+_COUNTS = frozenset(("jax.process_count", "jax.host_count"))
+_DEPTH = 3
+
+
+def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
+    """Why the result of an unknown call is this process's part of something."""
+    given = [each for argument in call.arguments for each in _parts(content, frame, argument.value, _DEPTH)]
+    if not any(_is_count(content, frame, value) for value in given):
+        return None
+    reasons = (content.of(frame, value) for value in given)
+    found = next((reason for reason in reasons if reason is not None and reason.kind == "identity"), None)
+    if found is None:
+        return None
+    return Reason(Site(frame.ref, number), "this is shared out by process index", "data", found)
+
+
+def _parts(content: Origins, frame: Frame, value: int, depth: int) -> Iterator[int]:
+    """A value, with the elements of a tuple or the arguments of an unknown object."""
+    yield value
+    operation = frame.code.operations[frame.code.root_of(value)]
+    inner: tuple[int, ...] = ()
+    if isinstance(operation, s.Display):
+        inner = operation.elements
+    elif isinstance(operation, s.Call) and _makes_options(content, frame, operation):
+        inner = tuple(argument.value for argument in operation.arguments)
+    for each in inner if depth else ():
+        yield from _parts(content, frame, each, depth - 1)
+
+
+def _makes_options(content: Origins, frame: Frame, call: s.Call) -> bool:
+    """Whether a call makes an object of a class unknown to the linter, judging by the spelling of its name."""
+    callee = frame.code.operations[call.function]
+    name = callee.name if isinstance(callee, (s.Load, s.Attribute)) else ""
+    known = any(
+        isinstance(value, External) and content.ev.knowledge.get(value.name) is not None
+        for value in content.ev.value(frame, call.function)
+    )
+    return name[:1].isupper() and not known
+
+
+def _is_count(content: Origins, frame: Frame, value: int) -> bool:
+    return any(isinstance(each, Applied) and each.name in _COUNTS for each in content.ev.value(frame, value))
+
+
+_ENDS = ("from_", "to")
+_KIND = "ReadInstruction"
+_BOUNDS = "[{}:{}]"
+
+
+def of_split(content: Origins, frame: Frame, call: s.Call) -> Reason | None:
+    """Why the part that a call asks for differs in size on some processes."""
+    for argument in call.arguments:
+        if argument.keyword == "split":
+            ends = _ends(content, frame, resolved(content.ev, frame, argument.value))
+            return Windows(content).differs(frame, *ends, cut=False) if ends is not None else None
+    return None
+
+
+def _ends(content: Origins, frame: Frame, number: int) -> tuple[int, int] | None:
+    """The two bounds of a part, if both are given."""
+    made = frame.code.operations[number]
+    if isinstance(made, s.FString):
+        return _written(content, frame, made)
+    if isinstance(made, s.Binary) and made.operator == "+":
+        return _ends(content, frame, resolved(content.ev, frame, made.right))
+    if isinstance(made, s.Call):
+        callee = frame.code.operations[made.function]
+        if isinstance(callee, s.Attribute) and callee.name == "format":
+            return _formatted(content, frame, made, callee)
+        given = {argument.keyword: argument.value for argument in made.arguments}
+        if isinstance(callee, s.Attribute) and callee.name == _KIND and given.keys() >= set(_ENDS):
+            return given[_ENDS[0]], given[_ENDS[1]]
+    return None
+
+
+def _written(content: Origins, frame: Frame, text: s.FString) -> tuple[int, int] | None:
+    """The values between ``[`` and ``:``, and between ``:`` and ``]``."""
+    texts = [_text(constant(content.ev.value(frame, part))) for part in text.parts]
+    for place, between in enumerate(texts[1:-1], 1):
+        if between == ":" and place >= 2 and place + 2 < len(texts):
+            before, behind = texts[place - 2], texts[place + 2]
+            if before is not None and behind is not None and before.endswith("[") and behind.startswith("]"):
+                return text.parts[place - 1], text.parts[place + 1]
+    return None
+
+
+def _formatted(content: Origins, frame: Frame, call: s.Call, method: s.Attribute) -> tuple[int, int] | None:
+    """The values that ``"...[{}:{}]".format(...)`` puts between the brackets."""
+    template = _text(constant(content.ev.value(frame, method.base)))
+    if template is None or not template.endswith(_BOUNDS) or any(argument.keyword for argument in call.arguments):
+        return None
+    values = [argument.value for argument in call.arguments]
+    fits = len(values) == template.count("{}") and not any(argument.star for argument in call.arguments)
+    return (values[-2], values[-1]) if fits else None
+
+
+def _text(known: Constant | None) -> str | None:
+    return known.value if known is not None and isinstance(known.value, str) else None
+
 
 _WHICH = ("identity", "group")
 

@@ -26,7 +26,7 @@ from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
-from spmdlint.analysis.variance.tokenized import ENCODED, LONGEST, padded_to_longest
+from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
 from spmdlint.analysis.variance.windows import Windows
 from spmdlint.analysis.variance.writtenshapes import several_shapes
 from spmdlint.program import summary as s

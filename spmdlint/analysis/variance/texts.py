@@ -1,10 +1,30 @@
-"""The length of a text: one that a process found for itself, letter by letter, or the contents of a file."""
+"""The length of texts: those that a process found for itself, and those that a tokenizer pads to the longest."""
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
+
+LONGEST = "longest"
+"""The kind of the reason for the shape of such arrays."""
+ENCODED = frozenset("input_ids attention_mask token_type_ids special_tokens_mask decoder_input_ids labels".split())
+"""The arrays that tokenizers return, by the names of their fields."""
+_TEXTS = frozenset(("text", "texts", "batch_text_or_text_pairs", "encoded_inputs", "features", "images"))
+_TO_LONGEST = ("longest", True)
+
+
+def padded_to_longest(ev: Evaluator, frame: Frame, call: s.Call) -> list[int]:
+    """The texts that a call of an unknown function pads to the longest one; empty if it does not pad."""
+    told = next((argument.value for argument in call.arguments if argument.keyword == "padding"), None)
+    if told is None or any(isinstance(callee, FunctionValue) for callee in ev.value(frame, call.function)):
+        return []
+    given = ev.value(frame, told)
+    if not given or not all(isinstance(v, Constant) and v.value in _TO_LONGEST for v in given):
+        return []
+    return [a.value for a in call.arguments if a.keyword in _TEXTS or (a.keyword is None and not a.star)][:1]
+
 
 _OWN = ("files", "host", "data")
 """Kinds of text whose length differs between processes; numbers, times and random names have fixed lengths."""
