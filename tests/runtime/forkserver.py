@@ -36,7 +36,9 @@ from spmdlint.runtime_checks.launch.starting import command_of
 for name in (
     *("jax.experimental.mesh_utils", "jax.experimental.multihost_utils", "jaxlib._jax"),
     *("spmdlint.cli.check", "spmdlint.cli.run", "spmdlint.rules", "spmdlint.rule"),
-    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("guard", "launcher", "service")),
+    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("findings", "guard", "launcher", "service")),
+    "spmdlint.runtime_checks.hook",
+    *("jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo"),  # imported by the first compilation
 ):
     importlib.import_module(name)
 
