@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import wsgiref
+import zoneinfo
 from pathlib import Path
+
+import pytest
 
 from spmdlint.analysis.load import load
 from spmdlint.config import Config
@@ -52,6 +58,22 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     assert [path.name for path, _ in screened[1]] == ["broken.py"]
 
 
+def test_the_findings_are_the_same_beside_code_that_is_left_out(tmp_path):
+    """Each fixture of several modules, with packages of the standard library as the rest of its project."""
+    folders = sorted(case for rule in (REPOSITORY / "fixtures" / "lint").iterdir() for case in rule.iterdir())
+    for number, case in enumerate(folder for folder in folders if folder.is_dir()):
+        shutil.copytree(case, tmp_path / f"case{number}" / case.name)
+    for package in (json, wsgiref, zoneinfo):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, tmp_path / "rest" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    files = sorted(tmp_path.rglob("*.py"))
+    assert len(set(files).difference(Surveyor(Config(root=tmp_path), None).look(files, {}).wanted)) > 10
+    screened = findings(tmp_path, screen=True)
+    assert screened == findings(tmp_path, screen=False)
+    assert len(screened[0]) > 25
+
+
+@pytest.mark.long
 def test_the_findings_are_the_same_on_the_fixtures():
     root = REPOSITORY / "fixtures" / "lint"
     files = sorted(root.rglob("*.py"))
