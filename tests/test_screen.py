@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import wsgiref
-import zoneinfo
 from pathlib import Path
 
 import pytest
@@ -58,19 +55,21 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     assert [path.name for path, _ in screened[1]] == ["broken.py"]
 
 
-def test_the_findings_are_the_same_beside_code_that_is_left_out(tmp_path):
-    """Each fixture of several modules, with packages of the standard library as the rest of its project."""
-    folders = sorted(case for rule in (REPOSITORY / "fixtures" / "lint").iterdir() for case in rule.iterdir())
-    for number, case in enumerate(folder for folder in folders if folder.is_dir()):
-        shutil.copytree(case, tmp_path / f"case{number}" / case.name)
-    for package in (json, wsgiref, zoneinfo):
-        source = Path(package.__file__).parent
-        shutil.copytree(source, tmp_path / "rest" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+FOLDERS = sorted(
+    case for rule in (REPOSITORY / "fixtures" / "lint").iterdir() for case in rule.iterdir() if case.is_dir()
+)
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=[case.name for case in FOLDERS])
+def test_the_findings_are_the_same_beside_code_that_is_left_out(case, tmp_path):
+    """Each fixture of several modules, with modules beside them that name nothing."""
+    shutil.copytree(case, tmp_path / "project")
+    write(tmp_path)
     files = sorted(tmp_path.rglob("*.py"))
-    assert len(set(files).difference(Surveyor(Config(root=tmp_path), None).look(files, {}).wanted)) > 10
+    assert set(files) > set(Surveyor(Config(root=tmp_path), None).look(files, {}).wanted), "nothing is left out"
     screened = findings(tmp_path, screen=True)
     assert screened == findings(tmp_path, screen=False)
-    assert len(screened[0]) > 25
+    assert len(screened[0]) > 1
 
 
 @pytest.mark.long
