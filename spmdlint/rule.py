@@ -126,14 +126,20 @@ class Rule(ABC):
     @classmethod
     def page(cls) -> str:
         """The rule's documentation as Markdown, without a title."""
-        from inspect import cleandoc  # needed only here
-
-        return cleandoc(cls.__doc__ or "")
+        return _cleaned(cls.__doc__ or "")
 
     @classmethod
     def summary(cls) -> str:
         """The first sentence of the documentation."""
         return cls.page().split("\n\n", 1)[0].replace("\n", " ")
+
+
+@lru_cache(maxsize=256)
+def _cleaned(text: str) -> str:
+    """A docstring without its indentation; every run of a process that stays, such as the server, asks for all."""
+    from inspect import cleandoc  # needed only here
+
+    return cleandoc(text)
 
 
 class Problem(Struct, frozen=True):

@@ -21,6 +21,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell, interrupts are ignored, also in the processes of the tests that send them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Hundreds of tests start processes of Python, each of which would compile all that it imports anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 HAZARD = """\
 import jax
 from jax.experimental import multihost_utils

@@ -8,7 +8,9 @@ import copy
 import io
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, reject, settings
@@ -70,16 +72,23 @@ def assert_survives(data: bytes) -> None:
     assert (status in (0, 1), said) == (True, "")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.binary(max_size=200))
-def test_random_bytes(data):
-    assert_survives(data)
+def sizes(some: int, full: int) -> pytest.MarkDecorator:
+    """How many examples, of which the first are the same: the full number in make test-all."""
+    return pytest.mark.parametrize("size", [some, pytest.param(full, marks=pytest.mark.long)])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.lists(PIECES, max_size=25))
-def test_random_pieces_of_python(pieces):
-    assert_survives("".join(pieces).encode())
+def survives(size: int, files: st.SearchStrategy[Any], as_bytes: Callable[[Any], bytes]) -> None:
+    settings(max_examples=size, deadline=None, derandomize=True)(given(files.map(as_bytes))(assert_survives))()
+
+
+@sizes(40, 150)
+def test_random_bytes(size):
+    survives(size, st.binary(max_size=200), lambda data: data)
+
+
+@sizes(40, 100)
+def test_random_pieces_of_python(size):
+    survives(size, st.lists(PIECES, max_size=25), lambda pieces: "".join(pieces).encode())
 
 
 @st.composite
@@ -94,10 +103,9 @@ def mutated(draw) -> str:
     return text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(mutated())
-def test_mutated_files(text):
-    assert_survives(text.encode())
+@sizes(60, 200)
+def test_mutated_files(size):
+    survives(size, mutated(), lambda text: text.encode())
 
 
 @st.composite
@@ -107,10 +115,9 @@ def shuffled_lines(draw) -> str:
     return "".join(lines[number] for number in kept)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(shuffled_lines())
-def test_lines_of_files_in_any_order(text):
-    assert_survives(text.encode())
+@sizes(40, 100)
+def test_lines_of_files_in_any_order(size):
+    survives(size, shuffled_lines(), lambda text: text.encode())
 
 
 def changed(draw: st.DrawFn, node: ast.AST, nodes: list[ast.AST]) -> None:
@@ -152,10 +159,9 @@ def restructured(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(restructured())
-def test_files_of_another_structure(text):
-    assert_survives(text.encode())
+@sizes(60, 200)
+def test_files_of_another_structure(size):
+    survives(size, restructured(), lambda text: text.encode())
 
 
 def made_of_itself(text: str, which: int, every: int) -> str:
@@ -179,7 +185,7 @@ WAYS = ((0, 1), (-1, 1), (-1, 2))
 PARTS = 8
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
 def test_names_that_are_made_of_themselves(part):
     """Each file in one of the ways, which its neighbours, of the same rule, are in the others of."""
     for number, text in enumerate(PARSED):

@@ -64,7 +64,28 @@ def take(case, project):
         shutil.copy(case, project.root)
 
 
-@pytest.mark.parametrize("code", [rule.code for rule in RULES])
+def codes():
+    return pytest.mark.parametrize("code", [rule.code for rule in RULES])
+
+
+def one_of(found):
+    """A case for each rule, always the same: a project of several modules where there is one."""
+    return next((case for case in found if case.is_dir()), found[len(found) // 2])
+
+
+@codes()
+def test_a_fixture_of_each_rule(code, project, ordered):
+    take(one_of(cases(code)), project)
+    default = findings(project)
+    if code not in ABOUT_THE_RUN:
+        alone = [each for each in findings(project, "--select", code) if each["code"] == code]
+        assert alone == [each for each in default if each["code"] == code]
+    ordered(ORDERS["reversed"])
+    assert findings(project) == default
+
+
+@pytest.mark.long
+@codes()
 def test_fixtures(code, project, ordered):
     for case in cases(code):
         take(case, project)

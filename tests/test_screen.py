@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from spmdlint.analysis.load import load
 from spmdlint.config import Config
@@ -52,6 +55,24 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     assert [path.name for path, _ in screened[1]] == ["broken.py"]
 
 
+FOLDERS = sorted(
+    case for rule in (REPOSITORY / "fixtures" / "lint").iterdir() for case in rule.iterdir() if case.is_dir()
+)
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=[case.name for case in FOLDERS])
+def test_the_findings_are_the_same_beside_code_that_is_left_out(case, tmp_path):
+    """Each fixture of several modules, with modules beside them that name nothing."""
+    shutil.copytree(case, tmp_path / "project")
+    write(tmp_path)
+    files = sorted(tmp_path.rglob("*.py"))
+    assert set(files) > set(Surveyor(Config(root=tmp_path), None).look(files, {}).wanted), "nothing is left out"
+    screened = findings(tmp_path, screen=True)
+    assert screened == findings(tmp_path, screen=False)
+    assert screened[0]
+
+
+@pytest.mark.long
 def test_the_findings_are_the_same_on_the_fixtures():
     root = REPOSITORY / "fixtures" / "lint"
     files = sorted(root.rglob("*.py"))

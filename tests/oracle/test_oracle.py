@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CAMPAIGN = Path(__file__).parent / "campaign.py"
 
 
+@pytest.mark.long
 def test_the_linter_agrees_with_jax():
     command = [sys.executable, str(CAMPAIGN), "--programs", "300", "--seed", "0", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)

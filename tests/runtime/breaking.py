@@ -23,6 +23,11 @@ from typing import Any
 
 from spmdlint.runtime_checks.launch.port import held_port
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.runtime.jobs import start
+
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("breaking_job.py")
 MODES = ("background", "lockstep")
@@ -40,22 +45,12 @@ READS = ("key_value_try_get", "key_value_dir_get", "blocking_key_value_get")
 Fault = dict[str, Any]
 
 
-def run(mode: str, fault: Fault, python: str = sys.executable) -> tuple[str, str]:
+def run(mode: str, fault: Fault) -> tuple[str, str]:
     """Run a pair of processes; "right", or what is wrong, and their output."""
     with held_port() as port:
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
         began = time.monotonic()
-        jobs = [
-            subprocess.Popen(
-                [python, str(JOB), str(number), str(port), mode, json.dumps(fault)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-            for number in range(2)
-        ]
+        jobs = [start([str(JOB), str(number), str(port), mode, json.dumps(fault)], environment) for number in range(2)]
         outputs = []
         for job in jobs:
             try:

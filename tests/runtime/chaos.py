@@ -29,6 +29,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.runtime import harm
+from tests.runtime.jobs import start
 
 JOB = Path(__file__).with_name("chaos_job.py")
 FAULTS = (
@@ -224,15 +225,15 @@ def judge(schedule: Schedule, results: list[dict[str, Any]]) -> str:
     return "right" if report["index"] in indices else f"place {report['index']}, due {sorted(indices)}"
 
 
-def run_batch(schedules: list[Schedule], python: str = sys.executable) -> dict[int, str]:
+def run_batch(schedules: list[Schedule]) -> dict[int, str]:
     """Run schedules of one number of processes in one job; those in which a call is missing run alone."""
     if _needs_an_end(schedules[0]):
-        return {schedules[0].seed: run_alone(schedules[0], "lockstep", python=python)}
+        return {schedules[0].seed: run_alone(schedules[0], "lockstep")}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plan = [{"seed": one.seed, "steps": one.steps} for one in schedules]
         (folder / "plan.json").write_text(json.dumps(plan))
-        words = [python, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(schedules[0].processes)]
+        words = ["-m", "spmdlint", "run", "-n", str(schedules[0].processes)]
         words += ["--mode", "off", "--", str(JOB), str(folder / "plan.json"), scratch]
         output = _bounded(words)
         results: dict[int, list[dict[str, Any]]] = {one.seed: [] for one in schedules}
@@ -256,13 +257,13 @@ def _needs_an_end(schedule: Schedule) -> bool:
 TROUBLES = (None, "slow", None, "refusing", None, "stopped", None, "clock")
 
 
-def run_alone(schedule: Schedule, mode: str, trouble: str | None = None, python: str = sys.executable) -> str:
+def run_alone(schedule: Schedule, mode: str, trouble: str | None = None) -> str:
     """Run one schedule as a job of its own."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "plan.json").write_text(json.dumps([{"seed": schedule.seed, "steps": schedule.steps}]))
         report = folder / "report.json"
-        words = [python, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(schedule.processes)]
+        words = ["-m", "spmdlint", "run", "-n", str(schedule.processes)]
         words += ["--mode", mode, "--timeout", "60", "--report", str(report), "--"]
         job = folder / JOB.name  # a copy, so that the linter that the launcher runs has a small project
         job.write_text(JOB.read_text())
@@ -281,7 +282,7 @@ def run_behind(schedule: Schedule) -> dict[int, str]:
 
 
 def _bounded(words: list[str]) -> str:
-    job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    job = start(words, os.environ)
     try:
         return job.communicate(timeout=LIMIT)[0]
     except subprocess.TimeoutExpired:

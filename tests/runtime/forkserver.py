@@ -10,6 +10,8 @@ forked, which forks the process, waits for it, and tells the status and which of
 
 import _posixsubprocess
 import _thread
+import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -21,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import types
@@ -30,15 +33,23 @@ from pathlib import Path
 import numpy.random
 
 import spmdlint.cli
+from spmdlint.knowledge.load import built_in
+from spmdlint.rule import load_rules
 from spmdlint.runtime_checks.launch import runner
 from spmdlint.runtime_checks.launch.starting import command_of
 
 for name in (
     *("jax.experimental.mesh_utils", "jax.experimental.multihost_utils", "jaxlib._jax"),
     *("spmdlint.cli.check", "spmdlint.cli.run", "spmdlint.rules", "spmdlint.rule"),
-    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("guard", "launcher", "service")),
+    # A launcher has the program linted, after a divergence or a failure.
+    *("spmdlint.analysis.load", "spmdlint.analysis.sampling", "spmdlint.program.lower", "spmdlint.output.json"),
+    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("findings", "guard", "launcher", "service")),
+    "spmdlint.runtime_checks.hook",
+    *("jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo"),  # imported by the first compilation
 ):
     importlib.import_module(name)
+load_rules()
+built_in()
 
 SOON = 2.0  # seconds for what a process leaves to end
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -149,7 +160,20 @@ def run(words):
         if isinstance(error, KeyboardInterrupt):  # Python ends itself by the signal, when all else is done
             status = int(signal.SIGINT)
             ctypes.CDLL(None).on_exit(ctypes.CDLL(None)["raise"], None)
+            ctypes.pythonapi.Py_Exit(status)
+    if "jax" not in sys.modules:
+        leave(status or 0)
     ctypes.pythonapi.Py_Exit((status or 0) & 0xFF)
+
+
+def leave(status):
+    """End without taking apart all that was imported, which costs as much as the rest of a launcher or a linter."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for each in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            each.flush()
+    os._exit(status & 0xFF)
 
 
 def start(files, environment, words, folder, new_session):

@@ -12,8 +12,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.launch.port import held_port
+from tests.runtime.jobs import start
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("harm_job.py")
@@ -53,30 +52,24 @@ def values(steps: Iterable[dict[str, Any]]) -> list[float | None]:
     return found
 
 
-def run(chosen: dict[str, Any], mode: str, python: str = sys.executable) -> tuple[str, str]:
+def run(chosen: dict[str, Any], mode: str) -> tuple[str, str]:
     """Run a job; "right", or what is wrong with it, and its output."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
     began, count = time.monotonic(), len(chosen["steps"])
-    with held_port() as port, tempfile.TemporaryDirectory() as scratch:
-        paths = [Path(scratch) / str(number) for number in range(count)]
-        jobs = []
-        for number, path in enumerate(paths):
-            words = [python, str(JOB), str(number), str(port), mode, json.dumps(chosen)]
-            with path.open("wb") as output:
-                jobs.append(
-                    subprocess.Popen(words, stdout=output, stderr=output, env=environment, start_new_session=True)
-                )
+    with held_port() as port:
+        jobs = [
+            start([str(JOB), str(number), str(port), mode, json.dumps(chosen)], environment) for number in range(count)
+        ]
+        outputs = []
         statuses: list[int | None] = []
         for job in jobs:
             try:
-                statuses.append(job.wait(max(0.1, LIMIT - (time.monotonic() - began))))
+                outputs.append(job.communicate(timeout=max(0.1, LIMIT - (time.monotonic() - began)))[0])
+                statuses.append(job.returncode)
             except subprocess.TimeoutExpired:
-                statuses.append(None)
-        for job in jobs:
-            if job.poll() is None:
                 os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
-        outputs = [path.read_text(errors="replace") for path in paths]
+                outputs.append(job.communicate()[0])
+                statuses.append(None)
     return judge(chosen, statuses, outputs), "\n".join(outputs)
 
 

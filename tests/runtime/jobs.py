@@ -105,7 +105,7 @@ def rehearse(
     return Run(status, output, seconds, told, source)
 
 
-def start(words: Sequence[str], environment: Mapping[str, str], cold: bool) -> Job:
+def start(words: Sequence[str], environment: Mapping[str, str], cold: bool = False) -> Job:
     """Start Python with these arguments and this environment, in a session of its own."""
     if not cold and can_fork(environment):
         return Forked(words, environment)

@@ -6,6 +6,8 @@ import re
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.jobs import Run, rehearse
 
 
@@ -143,7 +145,8 @@ def test_subset_meshes_on_three_processes(tmp_path: Path) -> None:
     is_clean(run)
 
 
-def test_late_and_stopped_processes_and_two_thousand_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [200, pytest.param(2000, marks=pytest.mark.long)])
+def test_late_and_stopped_processes_and_many_steps(steps: int, tmp_path: Path) -> None:
     """Lateness is told, with where the late process is, and is no verdict."""
     run = rehearse(
         tmp_path,
@@ -151,21 +154,22 @@ def test_late_and_stopped_processes_and_two_thousand_steps(tmp_path: Path) -> No
         import signal, subprocess
         step = jax.jit(lambda w, v: w + jnp.mean(v))
         w, x = jnp.zeros(()), everywhere([1, 1])
-        for i in range(2000):
-            if i == 1000 and me == 1:
+        for i in range(STEPS):
+            if i == STEPS // 2 and me == 1:
                 time.sleep(9)  # sleeps
-            if i == 1500 and me == 0:
+            if i == STEPS * 3 // 4 and me == 0:
                 pid = os.getpid()
                 subprocess.Popen(["sh", "-c", f"kill -STOP {pid}; sleep 3; kill -CONT {pid}"])
                 time.sleep(0.5)
             w = step(w, x)
         print("done", value(w))
-        """,
+        """.replace("STEPS", str(steps)),
         environment={"SPMDLINT_LATE_AFTER": "3"},
     )
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
-    assert run.output.count("done 2000.0") == 2
-    told = re.search(r"late: process 1, for which process 0 has waited (\d+) s at call 1001.*", run.output, re.DOTALL)
+    assert run.output.count(f"done {steps}.0") == 2
+    late = rf"late: process 1, for which process 0 has waited (\d+) s at call {steps // 2 + 1}.*"
+    told = re.search(late, run.output, re.DOTALL)
     assert told, run.output
     assert int(told[1]) >= 3
     assert f"program.py:{run.marked('sleeps')}" in told[0]
