@@ -120,7 +120,6 @@ KEYS: Mapping[str, str] = {
     "source": "why its result differs between processes; one of the sources above",
     "attribute": "a source that is a value and not a function",
     "optional": "a source that returns None where it finds nothing",
-    "may_be_zero": "it decides a condition by itself, as its value may be zero or empty",
     "unseeded": "a source only without arguments, or with `at_most` of them",
     "at_most": "the number of arguments with which an `unseeded` source still is one",
     "seeded_by": "the function that makes it no source, if the program calls it",

@@ -102,7 +102,6 @@ class Known(Struct, frozen=True):
     reads: bool = False
     ends: bool = False
     unseeded: bool = False
-    may_be_zero: bool = False
     at_most: int | None = None
     seeded_by: str = ""
     manages: bool = False
@@ -188,12 +187,9 @@ class Knowledge(Struct, frozen=True, dict=True):
         return frozenset(name.rpartition(".")[2] for name, known in self.functions.items() if known.equates)
 
     @cached_property
-    def _libraries(self) -> frozenset[str]:
+    def libraries(self) -> frozenset[str]:
+        """The names of the libraries of which some function is known, and of the standard ones."""
         return frozenset(name.partition(".")[0] for name in self.functions) | sys.stdlib_module_names
-
-    def has_library(self, name: str) -> bool:
-        """Whether a name is in a library of which some function is known, or in the standard one."""
-        return name.partition(".")[0] in self._libraries
 
     def is_rank(self, variable: object) -> bool:
         """Whether an environment variable of this name tells a process its number."""

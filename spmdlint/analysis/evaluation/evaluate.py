@@ -376,7 +376,8 @@ class Evaluator(Frames):
         """Whether a value comes from a library of which nothing is known."""
         while isinstance(value, (Called, Member)):
             value = value.function if isinstance(value, Called) else value.base
-        return isinstance(value, (External, Applied)) and not self.knowledge.has_library(value.name)
+        library = value.name.partition(".")[0] if isinstance(value, (External, Applied)) else None
+        return library is not None and library not in self.knowledge.libraries
 
     def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
         """The evaluated arguments of a call."""

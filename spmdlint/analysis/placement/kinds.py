@@ -109,7 +109,9 @@ class Lives(Property):
                 return self._element(origins, frame, operation.iterable)
             case s.Load():
                 return self._narrowed_to(frame, number)
-            case s.Display(elements=parts) | s.DictDisplay(values=parts):
+            case s.Display(elements=parts):
+                return self._elements(frame, number, self._alternatives(origins, frame, number, parts))
+            case s.DictDisplay(values=parts):
                 return self._alternatives(origins, frame, number, parts)
             case s.Collected(kind="dict"):
                 return origins.of(frame, operation.element)
@@ -242,7 +244,7 @@ class Lives(Property):
             return found
         return Reason(Site(frame.ref, number), "these are its elements", ELEMENTS, found)
 
-    def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Answer:
+    def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Reason | None:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
         arrays = [part for part in parts if not frame.code.is_written(part)]
         return origins.any_of(frame, arrays) if arrays else self._is("host", frame, number, "it is a value of the host")
@@ -269,9 +271,9 @@ class Lives(Property):
         if not arrays:
             return self._is("own", frame, number, "it is computed on one device of this process")
         if self.asked.decides != self.other:
-            return origins.any_of(frame, arrays)
+            return _element_of(origins.any_of(frame, arrays))
         found = [origins.of(frame, each) for each in arrays]
-        return surest(found) if all(found) else None
+        return _element_of(surest(found)) if all(found) else None
 
     def _own_unless(self, frame: Frame, number: int, arrays: Iterable[int]) -> Reason | None:
         """The place of what is made on one device, unless it is made from what spans processes."""
@@ -408,10 +410,7 @@ class Lives(Property):
             return self._listed(origins, frame, number, call, name, known)
         if name in table.passing and given:
             passed_on = origins.of(frame, given[0])
-            if name == table.next:
-                return _element_of(passed_on)
-            listed = isinstance(frame.code.operations[frame.code.root_of(given[0])], s.Display)
-            return self._elements(frame, number, passed_on) if listed else passed_on
+            return _element_of(passed_on) if name == table.next else passed_on
         if name in table.from_mesh:
             mesh, spec = table.from_mesh[name]
             return self._from_mesh(frame, number, given[mesh], given[spec]) if spec < len(given) else CONTINUE

@@ -36,7 +36,7 @@ from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.walk import Walk
-from spmdlint.knowledge.reading import named, reading
+from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 
@@ -125,18 +125,9 @@ class Placement:
         key = constant(self.ev.value(frame, taken.index))
         if key is not None and isinstance(key.value, str):
             return False
-        return self.split(frame, taken.base) or (self._is_array(frame, taken) and self.spans(frame, taken.base))
-
-    def _is_array(self, frame: Frame, taken: s.Subscript) -> bool:
-        """Whether what a part is taken of is an array, and not a tree of arrays: it is computed, or has dimensions."""
-        index = frame.code.operations[taken.index]
-        if isinstance(index, s.Slice) or (isinstance(index, s.Display) and len(index.elements) > 1):
-            return True
-        made = frame.code.operations[frame.code.root_of(taken.base)]
-        if not isinstance(made, s.Call):
-            return isinstance(made, s.Binary)
-        callees = self.ev.value(frame, made.function)
-        return any(isinstance(each, External) and named(each.name, self.table.eager) for each in callees)
+        made, index = (frame.code.operations[frame.code.root_of(each)] for each in (taken.base, taken.index))
+        is_array = isinstance(made, s.Binary) or isinstance(index, s.Slice)  # and not a tree of arrays
+        return self.split(frame, taken.base) or (is_array and self.spans(frame, taken.base))
 
     def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
         """The parameters that must not be here, or not on the host, for an operation to run."""

@@ -33,7 +33,6 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.dealt import Dealt
-from spmdlint.analysis.variance.distinct import DISTINCT, of_collected, of_elements
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import (
@@ -64,6 +63,7 @@ _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_ge
 _LISTS = frozenset(("builtins.list", "builtins.tuple"))
 _CHAINED = "itertools.chain.from_iterable"
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
+_DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
 _ISLICE = "itertools.islice"
 _RANGES = frozenset(("builtins.range", "numpy.arange"))
@@ -113,7 +113,6 @@ class Length(Property):
             if size is not None:
                 return self.content.of(frame, size)
             found = self._filled(origins, frame, number, operation)
-            found = found or of_collected(origins, self.content, frame, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
             found = self._filled_field(origins, frame, operation)
@@ -346,8 +345,12 @@ class Length(Property):
         shape = shape_given(self.knowledge, name, call)
         if shape is not None:
             return self._leading(frame, shape)
-        if name in DISTINCT | _SELECTING and arguments:
-            distinct = of_elements(origins, self.content, frame, number, arguments[0]) if name in DISTINCT else None
+        if name in _DISTINCT | _SELECTING and arguments:
+            found = self.content.of(frame, arguments[0]) if name in _DISTINCT else None
+            if found is not None and found.kind == "data":
+                text = "how many distinct elements there are depends on this process's part of the data"
+                return origins.step(frame, number, text, found)
+            distinct = origins.of(frame, arguments[0]) if name in _DISTINCT else None
             return distinct or self._selected(frame, by_function(frame, number, name.rpartition(".")[2]), arguments)
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
