@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -38,7 +38,7 @@ from spmdlint.runtime_checks.options import (
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -74,8 +74,10 @@ class Plan:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def launch(plan: Plan) -> tuple[Report, int]:
+def launch(plan: Plan, told: Callable[[Report], object] = lambda _: None) -> tuple[Report, int]:
     """Run a plan to its end; returns the report and the exit status.
+
+    ``told`` is called with the report as soon as it is known, without findings of the linter.
 
     Raises:
         LaunchError: the launcher cannot do its job.
@@ -93,8 +95,10 @@ def launch(plan: Plan) -> tuple[Report, int]:
         for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
             folders.enter_context(_own(folder))
         report, status = running.run()
-    if status != INTERRUPTED_STATUS:  # which no line of the program explains
-        findings.join(report, plan.command)
+        running.end_job()
+        told(report)
+        if status != INTERRUPTED_STATUS:  # which no line of the program explains
+            findings.join(report, plan.command, started=running.guard, interrupted=running.interrupted)
     return report, status
 
 
@@ -115,7 +119,7 @@ class _Launcher:
         self._at_interrupt: dict[int, State | None] | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
-        self._timed_out = False
+        self._timed_out = self._over = False
 
     def __enter__(self) -> _Launcher:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -125,6 +129,16 @@ class _Launcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end_job()
+        self._dismiss_guard()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def end_job(self) -> None:
+        """End what is left of the job."""
+        if self._over:
+            return
+        self._over = True
         for process in self._processes:
             _kill_group(process)
         for process in self._processes:
@@ -137,9 +151,6 @@ class _Launcher:
             self._service.wait()
             if self._service.stdin is not None:
                 self._service.stdin.close()
-        self._dismiss_guard()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
@@ -195,6 +206,14 @@ class _Launcher:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+    def interrupted(self) -> bool:
+        """Whether this launcher was interrupted."""
+        return bool(self._interrupts)
+
+    def guard(self, leader: int) -> None:
+        """What this process has started ends with this launcher, too."""
+        self._tell_guard(str(leader))
 
     def _tell_guard(self, word: str) -> None:
         if self._guard is not None and self._guard.stdin is not None:
@@ -253,7 +272,7 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
-        self._tell_guard(str(process.pid))
+        self.guard(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
@@ -461,16 +480,28 @@ def writable(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
-def show(report: Report, rules: Container[str] | None = None) -> None:
-    """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
-    raised = any(process.state == "raised" for process in report.processes.values())
-    if report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised):
+def show(report: Report) -> None:
+    """Print the report for a person, if there is something to report, before the linter is asked about it."""
+    if _is_long(report):
         width = min(shutil.get_terminal_size().columns, 100)
-        sys.stderr.write("-" * width + "\n" + as_text(report, rules))
+        sys.stderr.write("-" * width + "\n" + as_text(report, ()))
     else:
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes)
     sys.stderr.flush()
+
+
+def show_findings(report: Report, notes: int, rules: Container[str] | None = None) -> None:
+    """Print what the linter says of a report that was shown with ``notes`` notes; ``rules`` are its own, if known."""
+    lines = explanation(report, rules) if _is_long(report) else []
+    lines += [f"  Note: {note}" for note in report.notes[notes:]]
+    sys.stderr.writelines(f"{plain(line)}\n" for line in lines)
+    sys.stderr.flush()
+
+
+def _is_long(report: Report) -> bool:
+    raised = any(process.state == "raised" for process in report.processes.values())
+    return report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised)
 
 
 def check_command(command: Sequence[str]) -> tuple[str, ...]:
