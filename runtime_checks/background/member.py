@@ -142,8 +142,10 @@ class Background:
         self._own.notice_threads()
         for group in self._own.ledger.groups():
             if len(group.threads) > 1:
-                named = name_processes(group.processes)
-                self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
+                self._checks.warn(
+                    f"two threads make parallel calls over {name_processes(group.processes)}; their order is "
+                    "determined only if each waits for the other."
+                )
         if self.journal.overrun:
             self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._checks.active:

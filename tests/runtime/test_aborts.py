@@ -181,7 +181,7 @@ if me == 1:
     time.sleep(60)
 step(w, x).block_until_ready()
 """
-THREADS = "everal threads make parallel calls, whose order is therefore not determined: in process"
+THREADS = "everal threads make parallel calls, whose order is determined only if each waits for the other: in process"
 ADVICE = "Make all parallel calls of a process in one thread"
 
 

@@ -61,13 +61,14 @@ elif me == 2:
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
     end: str, how: str, state: str, processes: int, mode: str, tmp_path: Path
 ) -> None:
-    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()\n{LAST % end}"
+    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()  # last\n{LAST % end}"
     run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
     waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
+    assert run.line(1) == run.marked("last")
     assert run.seconds < PROMPT
 
 
