@@ -50,6 +50,7 @@ class Ending:
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
+        self.uncaught_since: float | None = None  # since when the exception ends the program
 
     def declare(self, report: Report) -> Report:
         """Make a report the job's verdict, or adopt the one that another process declared earlier."""
@@ -139,6 +140,8 @@ class Ending:
 
         ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
         """
+        if uncaught:
+            self.uncaught_since = time.monotonic()
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()

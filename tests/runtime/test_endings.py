@@ -480,3 +480,30 @@ w = epoch(w)  # epoch
     way = [f"{script}:{run.marked('epoch')} in <module>", f"{script}:{run.marked('step')} in epoch"]
     assert run.report["processes"]["0"]["stack"] == way
     assert "stack, innermost last:\n      " + "\n      ".join(way) in run.output
+
+
+IN_FLIGHT = """
+from concurrent.futures import ThreadPoolExecutor
+from jax._src import distributed
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.watching import watcher
+watcher.ENDS_WITHIN = 1.0
+jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable("MODE", on_divergence="raise")
+me = jax.process_index()
+rows = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
+x = jax.make_array_from_process_local_data(rows, np.ones(1, np.float32))
+# As a checkpoint's thread does that waits for that of another process; the interpreter waits for it when it exits.
+ThreadPoolExecutor(1).submit(distributed.global_state.client.wait_at_barrier, f"saved by {me}", 600_000)
+steps = [jax.jit(lambda v: v.sum()), jax.jit(lambda v: v.max())]
+for _ in range(1000):
+    float(steps[me](x))
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_save_in_flight_does_not_hold_a_program_that_a_divergence_has_ended(mode: str, tmp_path: Path) -> None:
+    ended = alone(tmp_path, IN_FLIGHT.replace("MODE", mode))
+    assert [status for status, _ in ended] == [3, 3], ended
+    assert any("was ended by a DivergenceError" in output for _, output in ended), ended
