@@ -121,6 +121,7 @@ class Journal:
         self._recording = recording
         self._on_stop = on_stop
         self.stopped = self.retired = False
+        self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()

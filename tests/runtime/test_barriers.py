@@ -1,4 +1,4 @@
-"""Barriers of the distributed client that end by themselves: a call is made once all have come."""
+"""Barriers: one call each, and one of the distributed client that ends by itself is made once all have come."""
 
 from __future__ import annotations
 
@@ -38,3 +38,16 @@ def test_one_whose_error_ends_the_program_is_told(mode: str, tmp_path: Path) -> 
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["processes"]["0"]["state"] == "raised"
     assert run.line(0) == run.marked("alone")
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_barrier_over_the_devices_is_one_call_each_time(mode: str, tmp_path: Path) -> None:
+    program = """
+    from jax.experimental import multihost_utils
+    for number in range(4):
+        multihost_utils.sync_global_devices(f"step {number}")
+        multihost_utils.process_allgather(np.uint32(number))
+    """
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (0, ("clean", None)), run.output
+    assert run.report["message"] == "processes 0-1 made the same 8 parallel calls.", run.output
