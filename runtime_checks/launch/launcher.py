@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
-from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
+from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, blame_threads, conclude
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,
@@ -182,7 +182,7 @@ class _Launcher:
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
             left = after_death(self._folder.folder, self._ended, states)
-        return conclude(
+        report, status = conclude(
             self._plan.mode,
             left,
             self._ended,
@@ -191,6 +191,8 @@ class _Launcher:
             timed_out=self._timed_out,
             interrupted=(self._at_interrupt or states) if self._interrupts else None,
         )
+        blame_threads(report, self._folder.folder, self._ended)
+        return report, status
 
     def _is_late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
@@ -501,7 +503,9 @@ def show_findings(report: Report, notes: int, rules: Container[str] | None = Non
 
 def _is_long(report: Report) -> bool:
     raised = any(process.state == "raised" for process in report.processes.values())
-    return report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised)
+    return report.verdict in ("diverged", "late") or (
+        report.verdict == "failed" and (raised or report.advice is not None)
+    )
 
 
 def check_command(command: Sequence[str]) -> tuple[str, ...]:
