@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
+from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
@@ -359,11 +360,19 @@ class _Launcher:
     def _time_out(self) -> None:
         self._timed_out = True
         self._folder.mark("where")
-        # With the checks off, nobody answers.
+        # With the checks off, nobody answers; before the job has begun, only Python itself.
         limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
+        early = [number for number in range(len(self._processes)) if not self._folder.joined(number)]
+        for number in early if self._plan.mode != "off" else ():
+            if number not in self._ended:
+                self._processes[number].send_signal(ASKED_BY)
         while time.monotonic() < limit:
             self._output.pass_on(TICK)
             self._collect()
+            for number in self._without_word(early):
+                told = answer_of(self._folder.folder, number)
+                if told is not None:
+                    self._folder.put_state(number, told)
             if not self._without_word(range(len(self._processes))):
                 break
         self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended

@@ -507,3 +507,23 @@ def test_a_save_in_flight_does_not_hold_a_program_that_a_divergence_has_ended(mo
     ended = alone(tmp_path, IN_FLIGHT.replace("MODE", mode))
     assert [status for status, _ in ended] == [3, 3], ended
     assert any("was ended by a DivergenceError" in output for _, output in ended), ended
+
+
+EARLY = """import os, time
+def download():
+    time.sleep(600)  # downloads
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    download()  # first
+import jax
+jax.distributed.initialize()
+"""
+
+
+def test_a_process_that_never_joins_its_job_is_told_with_its_stack(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    run = rehearse(tmp_path, tmp_path / "early.py", options=("--timeout", "10"))
+    assert (run.status, run.verdict) == (124, ("late", None)), run.output
+    assert run.line(1) == run.marked("downloads")
+    stack = run.report["processes"]["1"]["stack"]
+    assert stack[-1].endswith(f"early.py:{run.marked('downloads')} in download"), stack
+    assert stack[-2].endswith(f"early.py:{run.marked('first')} in <module>"), stack
