@@ -199,6 +199,7 @@ def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(t
     )
     assert "killed by SIGABRT" in verdict
     assert f"What to do: {ADVICE}" in ends[0][1]
+    assert re.search(r"To ask the linter about a line: spmdlint explain \S+alone.py:\d+", ends[0][1])
     assert "Rules that may explain it: SPMD307" in ends[0][1]
 
 
