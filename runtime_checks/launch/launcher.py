@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -75,10 +75,8 @@ class Plan:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def launch(plan: Plan, told: Callable[[Report], object] = lambda _: None) -> tuple[Report, int]:
-    """Run a plan to its end; returns the report and the exit status.
-
-    ``told`` is called with the report as soon as it is known, without findings of the linter.
+def launch(plan: Plan) -> tuple[Report, int]:
+    """Run a plan to its end, and print the report, before the linter is asked; returns it and the exit status.
 
     Raises:
         LaunchError: the launcher cannot do its job.
@@ -97,9 +95,11 @@ def launch(plan: Plan, told: Callable[[Report], object] = lambda _: None) -> tup
             folders.enter_context(_own(folder))
         report, status = running.run()
         running.end_job()
-        told(report)
+        show(report)
+        shown = len(report.notes)
         if status != INTERRUPTED_STATUS:  # which no line of the program explains
             findings.join(report, plan.command, started=running.guard, interrupted=running.interrupted)
+        sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes[shown:])
     return report, status
 
 
@@ -502,11 +502,9 @@ def show(report: Report) -> None:
     sys.stderr.flush()
 
 
-def show_findings(report: Report, notes: int, rules: Container[str] | None = None) -> None:
-    """Print what the linter says of a report that was shown with ``notes`` notes; ``rules`` are its own, if known."""
-    lines = explanation(report, rules) if _is_long(report) else []
-    lines += [f"  Note: {note}" for note in report.notes[notes:]]
-    sys.stderr.writelines(f"{plain(line)}\n" for line in lines)
+def show_findings(report: Report, rules: Container[str] | None = None) -> None:
+    """Print what the linter says of a report that was shown; ``rules`` are its own, if known."""
+    sys.stderr.writelines(f"{plain(line)}\n" for line in (explanation(report, rules) if _is_long(report) else ()))
     sys.stderr.flush()
 
 

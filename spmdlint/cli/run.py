@@ -107,14 +107,8 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
             log_folder=options.log_dir,
             ledger_folder=ledgers,
         )
-        shown: list[int] = []
-
-        def show(report: Report) -> None:
-            launcher.show(report)
-            shown.append(len(report.notes))
-
-        report, status = launcher.launch(plan, show)
-        launcher.show_findings(report, shown[0], _codes() if report.explained_by else None)
+        report, status = launcher.launch(plan)
+        launcher.show_findings(report, _codes() if report.explained_by else None)
         # A disk that is full by now costs the files, not the verdict.
         if options.html is not None and ledgers is not None:
             _guarded(lambda: _write_page(report, words, ledgers, before, options.html))
