@@ -52,7 +52,7 @@ class Session:
         self.setup = setup = Setup(job, checks)
         self.guard = checks.guard
         self.provenance = own.provenance
-        folder = options.ledger or (options.run_folder if options.mode == "background" else None)
+        folder = options.ledger or options.run_folder
         if folder is not None or options.mode == "background":
             store.name_job()
         recording = _recording(folder / f"{me}.ledger", store.job, options.mode) if folder else None

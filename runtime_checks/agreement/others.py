@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
+from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Message, Place, QuietRecord, State, Where
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
@@ -74,9 +75,16 @@ class OtherProcesses:
         one.detail = state.get("detail")
         one.stack = state.get("stack")
         if one.line is None:
-            heard = self.last_heard(process)
-            one.function, one.filename, one.line = heard.get("function"), heard.get("filename"), heard.get("line")
+            last = self._last_call(process)
+            one.function, one.filename, one.line = last.get("function"), last.get("filename"), last.get("line")
+            one.index = one.index or last.get("index")
         return one
+
+    def _last_call(self, process: int) -> Place:
+        """The last call of a process that ended without a word: what it announced, or has recorded."""
+        path = self._job.recording_of(process)
+        rows = read(path) if path is not None and not self.heard.get(process) else []
+        return rows[-1].place() if rows else self.last_heard(process)
 
     def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
         """Where another process is, as asked through the store: at the same call, or late with its stack."""

@@ -76,6 +76,8 @@ class Leader:
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
+        self._excused_values: set[tuple[int, str]] = set()  # of which the calls are compared
+        self._in_calls: set[tuple[int, str]] = set()  # those whose calls differ, and not only what they are given
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self._absent = Absent(job, others, background.journal)
@@ -150,7 +152,8 @@ class Leader:
         return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._job.me or group.trail is None or (process, group.key) in self._excused:
+        member = (process, group.key)
+        if process == self._job.me or group.trail is None or group.values is None or member in self._excused:
             return False
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
@@ -158,8 +161,12 @@ class Leader:
             watched.ahead[process] = sample
             return False
         watched.ahead.pop(process, None)
-        mine = group.trail.at(sample.count)
-        return mine is not None and mine != sample.prefix
+        calls, values = group.trail.at(sample.count), group.values.at(sample.count)
+        self._in_calls.discard(member)
+        if calls is not None and calls != sample.prefix:
+            self._in_calls.add(member)
+            return True
+        return values is not None and values != sample.given and member not in self._excused_values
 
     def _left_alone(self, group: Group, short: set[int], watched: _Watched, now: float) -> bool:
         """Whether all that end short have called ``disable()``, and others not; then the checks step aside.
@@ -216,8 +223,16 @@ class Leader:
                 for process in suspected
                 if process in histories and histories[process].state not in ENDED
             }
-            self._excused |= excused
-            for process, _ in sorted(excused):
+            given = excused - self._in_calls - self._excused_values
+            self._excused_values |= given
+            self._excused |= excused & self._in_calls
+            for process, _ in sorted(given):
+                self._checks.note(
+                    f"What calls of process {process} are given is no longer compared within "
+                    f"{name_processes(group.processes)} while the job runs: processes know other parts of it, and "
+                    "what all know does not differ."
+                )
+            for process, _ in sorted(excused & self._in_calls):
                 self._checks.note(
                     f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
                     f"runs: {_why_excused(group, histories, self._job.me)}."
@@ -329,7 +344,7 @@ def _uneven(ended: Iterable[State]) -> set[str]:
         sizes.update(told.get("sizes") or {})
         for key, final in (told.get("finals") or {}).items():
             finals.setdefault(key, []).append(final)
-    none = (0, "0")
+    none = (0, "0 0")
     return {
         key for key, found in finals.items() if len({*found, *([none] if len(found) < sizes.get(key, 0) else [])}) > 1
     }

@@ -88,7 +88,7 @@ class Background:
 
     def _new_group(self, group: Group) -> None:
         if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
-            group.trail = Trail()
+            group.trail, group.values = Trail(), Trail()
 
     # Methods for the thread that makes the call.
 
@@ -142,8 +142,10 @@ class Background:
         self._own.notice_threads()
         for group in self._own.ledger.groups():
             if len(group.threads) > 1:
-                named = name_processes(group.processes)
-                self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
+                self._checks.warn(
+                    f"two threads make parallel calls over {name_processes(group.processes)}; their order is "
+                    "determined only if each waits for the other."
+                )
         if self.journal.overrun:
             self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._checks.active:
@@ -183,7 +185,7 @@ class Background:
             last, changed = self.journal.last, []
             for group in self._own.ledger.groups():
                 sample = self._sample(group, last)
-                said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
+                said = (sample.count, sample.prefix, sample.given, sample.state, sample.last, sample.compiling)
                 if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
@@ -207,7 +209,8 @@ class Background:
         words = compiling[0] if compiling is not None and slow else None
         return Sample(
             count=group.count,
-            prefix=group.digest,
+            prefix=group.prefix,
+            given=group.given,
             serial=self.journal.made,
             state=self.state,
             last=mine,

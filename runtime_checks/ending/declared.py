@@ -50,6 +50,7 @@ class Ending:
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
+        self.uncaught_since: float | None = None  # since when the exception ends the program
 
     def declare(self, report: Report) -> Report:
         """Make a report the job's verdict, or adopt the one that another process declared earlier."""
@@ -139,6 +140,8 @@ class Ending:
 
         ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
         """
+        if uncaught:
+            self.uncaught_since = time.monotonic()
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()
@@ -156,10 +159,19 @@ class Ending:
             words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
         else:
             words = as_text(self.verdict, told=uncaught and self._raised)
+            words += self._ask_linter(self.verdict)
             path = self._write_file(self.verdict) if self._options.mode == "background" else None
             if path is not None:
                 words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
         write_error(words)
+
+    @staticmethod
+    def _ask_linter(report: Report) -> str:
+        """How to ask the linter about a line of the report, which only a launcher does by itself."""
+        told = next((one for one in report.processes.values() if one.filename and one.line), None)
+        if told is None or not report.explained_by:
+            return ""
+        return f"  To ask the linter about a line: spmdlint explain {told.filename}:{told.line}\n"
 
     def _write_file(self, report: Report) -> Path | None:
         return None if self._short else write_report_file(report, self._store.job, self._options.ledger)

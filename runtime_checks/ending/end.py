@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
@@ -11,6 +11,7 @@ from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.transport.job import Job
 
 
@@ -46,6 +47,11 @@ class End:
         else:
             self._own.publish_quiet(self._job.exchange)
         self._job.exchange.put_state(state)
+
+    def _set_up_differently(self, processes: Iterable[int]) -> Report | None:
+        """A report if another of these processes was set up differently; a short program has not been compared yet."""
+        reports = (self._setup.compare_with(process) for process in processes)
+        return next((report for report in reports if report is not None), None)
 
     def _closes(self) -> bool:
         """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""

@@ -38,6 +38,7 @@ class Leaving(End):
     def _publish(self, site: Site | None) -> State:
         if self._background is not None:
             self._background.journal.drain()
+        self._setup.publish()
         state: State = {**self._own.end_state("finished", site, SWITCHED_OFF), "switched_off": True}
         self._tell("finished", state)
         return state
@@ -54,7 +55,6 @@ class Leaving(End):
 
     def _compare(self, background: Background, state: State, limit: float) -> None:
         """The first process compares once all have left; the others stay for its questions."""
-        self._setup.publish()
         ended = {self._job.me: state}
         compares = self._closes()
         while not (self._is_over() or background.over):
@@ -62,7 +62,7 @@ class Leaving(End):
             if compares and not late:
                 self._collect(ended)
             if compares and (late or len(ended) == self._job.count):
-                report = None if late else background.leader.last_look(ended)
+                report = None if late else self._set_up_differently(ended) or background.leader.last_look(ended)
                 if report is not None:
                     self._ending.declare(report)
                 else:

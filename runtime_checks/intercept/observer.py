@@ -226,8 +226,8 @@ class Observer:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
         agreed = context.agreed if context is not None else None
-        if agreed is None and self.thread.in_barrier and self._background is None:
-            return None  # background sees the calls on the fast path one by one
+        if agreed is None and self.thread.in_barrier:
+            return None
         used = _used(execute, values)
         call = self._call(known.program, known.compiled, context, values, execute, used)
         if call.given and self._background is not None:

@@ -12,8 +12,9 @@ from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     name_processes,
@@ -222,6 +223,33 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
     if report is not None:
         report.notes += not_recorded(omitted)
     return report
+
+
+def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> None:
+    """Name the calls of the threads of processes that their backend has aborted, if several threads made calls there.
+
+    Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
+    """
+    sides: dict[str, list[int]] = {}
+    for number, one in sorted(ended.items()):
+        calls = _calls_of_threads(folder / f"{number}.ledger") if one.status == -signal.SIGABRT else ""
+        if calls:
+            sides.setdefault(calls, []).append(number)
+    if report.verdict == "failed" and sides:
+        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in sides.items())
+        report.message = (
+            f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
+            f"Then {report.message}"
+        )
+        report.explained_by, report.advice = [THREADS_RULE], ADVICE_ON["threads"]
+
+
+def _calls_of_threads(recording: Path) -> str:
+    """The last calls of the main thread and of others, if other threads made calls."""
+    last: dict[bool, Row] = {row.aside: row for row in read(recording)}
+    words = {False: "the main thread calls", True: "another thread calls"}
+    told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
+    return " and ".join(told) if True in last else ""
 
 
 def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from spmdlint.runtime_checks.api import decide, enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
+from spmdlint.runtime_checks.launch.early import answer_in
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
@@ -48,6 +49,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"spmdlint: {_no_script(words)}\n")
         return REFUSED_STATUS
     die_with_launcher()
+    folder, process = choose(None, None).run_folder, launched_process()
+    if folder is not None and process is not None:
+        answer_in(folder, process)
     sys.excepthook = _uncaught
     when_imported("jax", _begin)
     try:

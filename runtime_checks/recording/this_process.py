@@ -82,7 +82,7 @@ class ThisProcess:
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
-            "finals": {group.key: (group.count, f"{group.digest:x}") for group in self.ledger.groups()},
+            "finals": {group.key: (group.count, f"{group.prefix:x} {group.given:x}") for group in self.ledger.groups()},
             "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),

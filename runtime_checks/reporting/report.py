@@ -248,15 +248,22 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
         lines += ["", *_process_lines(numbers, process, uneven, odd)]
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
+    lines += explanation(report, rules)
+    if report.advice:
+        lines += ["", f"  What to do: {report.advice}"]
+    lines += [f"  Note: {note}" for note in report.notes]
+    return plain("\n".join(lines), MAX_TEXT) + "\n"
+
+
+def explanation(report: Report, rules: Container[str] | None = None) -> list[str]:
+    """What the linter says of a report, in lines."""
+    lines = []
     for finding in report.findings:
         lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
-    ways_out = [f"  What to do: {report.advice}"] if report.advice else []
     if explained_by:
-        ways_out.insert(0, f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE).")
-    lines += ["", *ways_out] if ways_out else []
-    lines += [f"  Note: {note}" for note in report.notes]
-    return plain("\n".join(lines), MAX_TEXT) + "\n"
+        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
+    return lines
 
 
 def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:

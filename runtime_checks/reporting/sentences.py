@@ -173,7 +173,7 @@ def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
     for number, names in sorted(threads.items()):
         told.setdefault(", ".join(names), []).append(number)
     words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
-    return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
+    return f"Several threads make parallel calls, whose order is determined only if each waits for the other: {words}."
 
 
 def last_agreed(function: str, index: int | None) -> list[str]:

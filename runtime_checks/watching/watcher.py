@@ -29,6 +29,7 @@ TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
+ENDS_WITHIN = 60.0  # seconds for the threads of a program that a DivergenceError has ended, such as a save in flight
 INTERRUPT_GRACE = 5.0  # seconds at one place after which it does not act on the interrupt of another process any more
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
@@ -286,6 +287,12 @@ class Watcher:
         self._verdict_seen = self._verdict_seen or now
         late = stands and now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
+            ending.leave()
+        if ending.uncaught_since is not None and now - ending.uncaught_since > ENDS_WITHIN:
+            write_error(
+                f"spmdlint: process {job.me} was ended by a DivergenceError {ENDS_WITHIN:.0f} s ago, and other threads "
+                f"of the program still run, such as a save that waits for the others: it ends now.\n"
+            )
             ending.leave()
 
     def _stands_after_interrupt(self, now: float) -> bool:

@@ -181,7 +181,7 @@ if me == 1:
     time.sleep(60)
 step(w, x).block_until_ready()
 """
-THREADS = "everal threads make parallel calls, whose order is therefore not determined: in process"
+THREADS = "everal threads make parallel calls, whose order is determined only if each waits for the other: in process"
 ADVICE = "Make all parallel calls of a process in one thread"
 
 
@@ -199,6 +199,7 @@ def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(t
     )
     assert "killed by SIGABRT" in verdict
     assert f"What to do: {ADVICE}" in ends[0][1]
+    assert re.search(r"To ask the linter about a line: spmdlint explain \S+alone.py:\d+", ends[0][1])
     assert "Rules that may explain it: SPMD307" in ends[0][1]
 
 
@@ -213,6 +214,19 @@ def test_an_abort_among_threads_names_these_in_a_rehearsal(mode: str, tmp_path: 
     assert (
         run.report["explained_by"] == run.report["findings"] == []
     )  # a rehearsal asks the linter, which finds nothing
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_abort_of_all_processes_at_once_names_the_calls_of_threads(mode: str, tmp_path: Path) -> None:
+    """Nobody is left to tell: the launcher reads what they have recorded."""
+    program = "import ctypes, threading\n" + BEGIN.partition("me = ")[1] + BEGIN.partition("me = ")[2]
+    program += IN_THREADS.replace("if me == 1:", "if True:").replace("time.sleep(2)", "")
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (134, ("failed", None)), run.output
+    assert run.report["message"].startswith(f"s{THREADS}es 0-1, the main thread calls step at program.py:"), run.output
+    assert "and another thread calls evaluate at program.py:" in run.report["message"]
+    assert run.report["message"].endswith("Then processes 0-1 killed by SIGABRT.")
+    assert f"What to do: {ADVICE}" in run.output
 
 
 # Process 0 goes once process 1 has made its call.

@@ -61,13 +61,14 @@ elif me == 2:
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
     end: str, how: str, state: str, processes: int, mode: str, tmp_path: Path
 ) -> None:
-    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()\n{LAST % end}"
+    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()  # last\n{LAST % end}"
     run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
     waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
+    assert run.line(1) == run.marked("last")
     assert run.seconds < PROMPT
 
 
@@ -479,3 +480,50 @@ w = epoch(w)  # epoch
     way = [f"{script}:{run.marked('epoch')} in <module>", f"{script}:{run.marked('step')} in epoch"]
     assert run.report["processes"]["0"]["stack"] == way
     assert "stack, innermost last:\n      " + "\n      ".join(way) in run.output
+
+
+IN_FLIGHT = """
+from concurrent.futures import ThreadPoolExecutor
+from jax._src import distributed
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.watching import watcher
+watcher.ENDS_WITHIN = 1.0
+jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable("MODE", on_divergence="raise")
+me = jax.process_index()
+rows = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
+x = jax.make_array_from_process_local_data(rows, np.ones(1, np.float32))
+# As a checkpoint's thread does that waits for that of another process; the interpreter waits for it when it exits.
+ThreadPoolExecutor(1).submit(distributed.global_state.client.wait_at_barrier, f"saved by {me}", 600_000)
+steps = [jax.jit(lambda v: v.sum()), jax.jit(lambda v: v.max())]
+for _ in range(1000):
+    float(steps[me](x))
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_save_in_flight_does_not_hold_a_program_that_a_divergence_has_ended(mode: str, tmp_path: Path) -> None:
+    ended = alone(tmp_path, IN_FLIGHT.replace("MODE", mode))
+    assert [status for status, _ in ended] == [3, 3], ended
+    assert any("was ended by a DivergenceError" in output for _, output in ended), ended
+
+
+EARLY = """import os, time
+def download():
+    time.sleep(600)  # downloads
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    download()  # first
+import jax
+jax.distributed.initialize()
+"""
+
+
+def test_a_process_that_never_joins_its_job_is_told_with_its_stack(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    run = rehearse(tmp_path, tmp_path / "early.py", options=("--timeout", "10"))
+    assert (run.status, run.verdict) == (124, ("late", None)), run.output
+    assert run.line(1) == run.marked("downloads")
+    stack = run.report["processes"]["1"]["stack"]
+    assert stack[-1].endswith(f"early.py:{run.marked('downloads')} in download"), stack
+    assert stack[-2].endswith(f"early.py:{run.marked('first')} in <module>"), stack

@@ -84,7 +84,8 @@ def test_a_clean_run_says_that_several_threads_made_calls(mode: str, tmp_path: P
     """
     run = rehearse(tmp_path, program, options=("--mode", mode))
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
-    told = "Several threads make parallel calls, whose order is therefore not determined: in processes 0-1, "
+    order = "whose order is determined only if each waits for the other"
+    told = f"Several threads make parallel calls, {order}: in processes 0-1, "
     assert run.report["notes"] == [f"{told}MainThread, loader."], run.output
     assert f"  Note: {run.report['notes'][0]}" in run.output
 
@@ -101,7 +102,8 @@ def test_a_thread_that_makes_the_last_call_is_told_as_well(tmp_path: Path) -> No
     """
     run = rehearse(tmp_path, program, options=("--mode", "background"))
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
-    told = "Several threads make parallel calls, whose order is therefore not determined: in processes 0-1, "
+    order = "whose order is determined only if each waits for the other"
+    told = f"Several threads make parallel calls, {order}: in processes 0-1, "
     assert [note.startswith(told) for note in run.report["notes"]] == [True], run.output
 
 

@@ -9,6 +9,7 @@ from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport import listener
+from spmdlint.runtime_checks.transport.bounded import in_slices
 from spmdlint.runtime_checks.transport.exchange import Exchange
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
@@ -136,3 +137,17 @@ def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytes
         listener.wake_many(Exchange(Store(client, f"job{count}"), 0), range(1, count), {"verdict": {}})
         woken = {key for key in client.values if key.startswith(f"job{count}/word/")}
         assert len(woken) >= count - 1 - count // 20, "a third is refused at first, few three times"
+
+
+def test_a_process_that_was_stopped_while_it_waited_gives_the_store_time_to_answer() -> None:
+    waits: list[float] = []
+
+    def until_stopped(seconds: float) -> bool:
+        """A wait during which this process is stopped, for as long as you like: it is over when the process goes on."""
+        waits.append(seconds)
+        return len(waits) > 1
+
+    assert in_slices(until_stopped, 10.0)
+    waits.clear()
+    assert not in_slices(lambda seconds: bool(waits.append(seconds)), 10.0)  # type: ignore[func-returns-value]
+    assert (sum(waits), max(waits) < 1) == (10.0, True)
