@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from spmdlint.runtime_checks.recording.layout import START, TIMES
+from spmdlint.runtime_checks.recording.layout import SIZE, START
 from spmdlint.runtime_checks.recording.reading import has_checkpoint, read_lines
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
@@ -50,7 +50,7 @@ def _unreadable(path: Path) -> str | None:
 
 def _faults_in_calls(ledger: Path) -> list[str]:
     data = ledger.read_bytes()
-    if len(data) < TIMES:
+    if len(data) < SIZE:
         return [f"{ledger.name} is cut short, or no recording ({len(data)} bytes)"]
     if data[:START].strip(b"\0") and not has_checkpoint(data):  # one of the two may be half written
         return [f"{ledger.name} is no recording"]

@@ -1,6 +1,6 @@
 """How the two files of a recording are laid out, which its writer and its readers share.
 
-The first is a ring buffer of numbers, with two slots before it for counts and prefixes and a ring of times after it.
+The first is a ring buffer of numbers, after two slots for counts and prefixes.
 The second has a line of JSON for each event and each program.
 """
 
@@ -10,15 +10,13 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple, TypedDict
 
-from spmdlint.runtime_checks.recording import timing
 from spmdlint.runtime_checks.records import Count, Hash, ProgramFields, ProgramRecord, State
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
 CALL = struct.Struct("<II")
 START = 2 * SLOT
-TIMES = START + CALLS * CALL.size
-SIZE = TIMES + timing.SIZE
+SIZE = START + CALLS * CALL.size
 WORD = (1 << 32) - 1
 MANY = 64  # numbers; longer lists of devices are written as runs
 MAX_UNPACKED = 1 << 20  # devices of one program

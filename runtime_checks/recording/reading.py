@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spmdlint.runtime_checks.recording import timing
 from spmdlint.runtime_checks.recording.layout import (
     CALL,
     CALLS,
+    SIZE,
     SLOT,
     START,
-    TIMES,
     WORD,
     Checkpoint,
     Line,
@@ -24,43 +23,24 @@ from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, S
 
 def read(path: Path) -> list[Row]:
     """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
-    return _rows(path, _data(path))[1]
-
-
-def read_timed(path: Path) -> list[tuple[float | None, Row]]:
-    """The recorded calls of a process, each with its approximate time, if known."""
-    data = _data(path)
-    first, rows = _rows(path, data)
-    times = timing.times_of(range(first, first + len(rows)), timing.read_times(data, TIMES))
-    return list(zip(times, rows, strict=True))
-
-
-def _data(path: Path) -> bytes:
-    """The contents of a file; nothing if it is not a recording."""
     try:
         data = path.read_bytes()
     except OSError:
-        return b""
-    return data if len(data) >= TIMES else b""
-
-
-def _rows(path: Path, data: bytes) -> tuple[int, list[Row]]:
-    """The number of the first call of a process that is still there, and the rows from it on."""
-    if not data:
-        return 1, []
+        return []
+    if len(data) < SIZE:
+        return []  # no recording
     written, groups = _checkpoint(data)
     lines = _lines(path)
     members, events = lines.members, lines.events
-    calls = {low: number for low, number in CALL.iter_unpack(data[START:TIMES]) if number}
+    calls = {low: number for low, number in CALL.iter_unpack(data[START:SIZE]) if number}
     known = [events[calls[at & WORD]] for at in _before(written, calls, events)]
     replay = Replay(members, groups)
     rows = replay.back(known)
-    first = written - len(rows) + 1
     at = written + 1
     while calls.get(at & WORD) in events:
         rows.append(replay.on(events[calls[at & WORD]]))
         at += 1
-    return first, rows
+    return rows
 
 
 def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRecord]) -> list[int]:

@@ -25,14 +25,12 @@ from spmdlint.runtime_checks.recording.layout import (
     SIZE,
     SLOT,
     START,
-    TIMES,
     WORD,
     Checkpoint,
     Line,
     packed_program,
 )
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.recording.timing import Times
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
@@ -68,7 +66,6 @@ class Recording:
                 else:
                     file.truncate(SIZE)
                 self._map = mmap.mmap(file.fileno(), SIZE)
-        self._times = Times(self._map, TIMES)
         self._events = events
         self._bytes = 0
         self._failed = False
@@ -149,7 +146,7 @@ class Recording:
 
     def _forget_values(self) -> None:
         """Drop the lines of asserted values, each of which is new, that are no longer among the last calls."""
-        halves = memoryview(self._map)[START:TIMES].cast("I")
+        halves = memoryview(self._map)[START:].cast("I")
         needed, recent = set(halves[1::2].tolist()), self._numbers - RECENT_VALUES
         kept, digests = [], {self._last_program}  # the event of the last program comes next
         try:
@@ -184,7 +181,7 @@ class Recording:
         A Python without a GIL needs ``lock``, so that the file and the calls passed on are in the same order. With a
         GIL, threads change only at calls and jumps, of which there is none before a call is passed on.
         """
-        halves = memoryview(self._map)[START:TIMES].cast("I")
+        halves = memoryview(self._map)[START:].cast("I")
         last, word, written = CALLS - 1, WORD, 0
 
         def record(event: Any) -> None:
@@ -211,10 +208,9 @@ class Recording:
         return record if locked() else record_alone
 
     def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
-        """Write the count and the prefix of each group after this many calls, and the time."""
+        """Write the count and the prefix of each group after this many calls."""
         if self._frozen:
             return
-        self._times.add(written)
         text = json.dumps(Checkpoint(written, groups), separators=(",", ":")).encode()
         if len(text) < SLOT:
             self._turn = turn = 1 - self._turn

@@ -1,10 +1,9 @@
-"""Recordings read after the job: the first difference, and a trace."""
+"""Recordings read after the job: the first difference."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.layout import CALLS, pack_runs, unpack_runs
 from spmdlint.runtime_checks.recording.reading import read, read_programs
 from spmdlint.runtime_checks.recording.retention import KEPT, earlier, job_of
-from spmdlint.runtime_checks.recording.timing import times_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from tests.runtime.fakes import program
 from tests.runtime.jobs import rehearse
@@ -344,7 +342,7 @@ def test_long_lists_of_devices_are_written_as_runs(numbers):
     assert packed == numbers or len(json.dumps(packed)) < len(json.dumps(numbers)) / 10
 
 
-@pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("trace",)])
+@pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("html",)])
 def test_folders_without_records(tmp_path, capsys, argv):
     status, out, err = told(capsys, *argv, str(tmp_path))
     assert (status, out) == (2, "")
@@ -352,30 +350,7 @@ def test_folders_without_records(tmp_path, capsys, argv):
     assert told(capsys, *argv, str(tmp_path / "nowhere"))[0] == 2
 
 
-def test_a_trace_has_a_track_for_each_process(tmp_path, pair, capsys):
-    began = time.time()
-    for process in pair:
-        process.make(STEP, 3, 3)
-    time.sleep(0.05)
-    pair[0].make(SAVE, 7)
-    status, out, err = told(capsys, "trace", str(tmp_path), "-o", str(tmp_path / "trace.json"))
-    assert (status, out) == (0, "")
-    assert "holds 7 calls" in err
-    data = json.loads((tmp_path / "trace.json").read_text())
-    assert began - 2 < data["otherData"]["began"] < time.time()
-    events = data["traceEvents"]
-    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert names == {0: "process 0", 1: "process 1"}
-    slices = [event for event in events if event["ph"] == "X"]
-    mine = [event for event in slices if event["tid"] == 0]
-    assert [event["name"] for event in mine] == ["step", "step", "step", "save"]
-    assert mine[-1]["args"] == {"call": 4, "of": "processes 0-1", "line": "/home/me/train.py:7"}
-    assert mine[-1]["ts"] - mine[-2]["ts"] >= 40_000
-    assert [event["ts"] for event in mine] == sorted(event["ts"] for event in mine)
-    assert all(event["dur"] > 0 for event in slices)
-
-
-@pytest.mark.parametrize("what", ["diff", "trace", "html"])
+@pytest.mark.parametrize("what", ["diff", "html"])
 @pytest.mark.parametrize("written", ['{"a": 1}', "[1]", "17", "null"])
 def test_what_is_not_a_name_or_a_line_is_unknown(tmp_path, pair, capsys, what, written):
     """Recordings are gathered from hosts on which anything may have written to them."""
@@ -434,13 +409,12 @@ def test_a_recording_that_is_damaged_is_not_told_as_absent(tmp_path, pair, capsy
     assert "call 3 of processes 0-1: step" in out
     status, data = diff(tmp_path, capsys)
     assert (status, data["differs"], data["processes"], data["notes"]) == (2, None, [other], [told_fault])
-    for kind, shown in (("trace", '"ph": "X"'), ("html", told_fault)):
-        status, out, err = told(capsys, kind, str(tmp_path))
-        assert (status, err) == (0, f"spmdlint: {told_fault}\n")
-        assert shown in out
+    status, out, err = told(capsys, "html", str(tmp_path))
+    assert (status, err) == (0, f"spmdlint: {told_fault}\n")
+    assert told_fault in out
 
 
-@pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("trace",), ("html",)])
+@pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("html",)])
 def test_a_folder_with_damaged_recordings_only(tmp_path, pair, capsys, argv):
     for number, process in enumerate(pair):
         process.make(STEP, 3)
@@ -473,31 +447,6 @@ def test_the_last_line_may_be_half_written(tmp_path, pair, capsys):
         file.write('{"event": 2, "in')
     status, data = diff(tmp_path, capsys)
     assert (status, data["differs"], data["notes"]) == (0, False, [])
-
-
-def test_a_trace_of_a_record_without_times(tmp_path, capsys):
-    """What an earlier version wrote: the order is all that is known."""
-    Process(tmp_path, 0).make(STEP, 3, 5)
-    path = tmp_path / "0.ledger"
-    path.write_bytes(path.read_bytes()[: -(1 << 18)])
-    status, out, _ = told(capsys, "trace", str(tmp_path))
-    assert status == 0
-    assert [event["ts"] for event in json.loads(out)["traceEvents"] if event["ph"] == "X"] == [
-        0,
-        1000,
-        2000,
-        3000,
-        4000,
-    ]
-
-
-def test_times_lie_between_the_moments_that_are_known():
-    samples = [(10, 100.0), (20, 100.2), (30, 160.0)]
-    found = times_of(range(9, 33), samples)
-    assert found[:3] == [None, pytest.approx(100.0), pytest.approx(100.02)]
-    assert found[12] == pytest.approx(159.1), "a call is made within the second before it is numbered"
-    assert found[-1] == 160.0
-    assert times_of(range(1, 3), []) == [None, None]
 
 
 def test_a_recording_of_lockstep_tells_what_the_run_told(tmp_path, capsys):
