@@ -27,7 +27,7 @@ from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
@@ -190,11 +190,9 @@ class Hook:
             self.why_idle = "the job has one process"
             self._answer_with("there is nothing to report on demand: the job has one process.")
             return
-        if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
-            self._give_up(
-                f"Lockstep compares up to {self.options.lockstep_up_to} processes, and this job has {count}: use "
-                'mode="background", or raise SPMDLINT_LOCKSTEP_UP_TO on every process.'
-            )
+        too_large = too_many(self.options.mode, count, 'mode="background"')
+        if too_large is not None:
+            self._give_up(too_large)
             return
         self._jobs += 1
         self._store = store = Store(client, f"{ROOT}/{self._generation}.{self._jobs}")
@@ -243,7 +241,6 @@ class Hook:
             version=__version__,
             mode=options.mode,
             policy=options.on_divergence,
-            tree_above=options.tree_above,
             off=tuple(session.own.layers_off),
             past=past,
             site=site.path if site is not None else "",

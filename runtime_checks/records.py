@@ -60,29 +60,6 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class FirstValue(TypedDict, total=False):
-    """The first value at which an asserted array differs from that of another process; nothing if none was found."""
-
-    index: list[Count]
-    value: str
-
-
-class Parts(TypedDict):
-    """Digests of parts of equal length of an asserted array, from ``start``; the last part may be shorter."""
-
-    leaf: Count
-    start: Count
-    length: Count
-    digests: list[str]
-
-
-class Pair(TypedDict, total=False):
-    """The two processes that look for the first value at which an asserted array differs; nothing if none shall."""
-
-    leaf: Count
-    processes: tuple[Count, Count]
-
-
 class ProgramFields(TypedDict, total=False):
     """The decisive fields of a program but its devices, and in background mode what explains it."""
 
@@ -114,7 +91,6 @@ class Side(ProgramRecord, Place, total=False):
     digest: str
     given: dict[str, str]
     texts: dict[str, str]
-    first: FirstValue
 
 
 class QuietRecord(Side, total=False):
@@ -150,19 +126,6 @@ class Details(Side, total=False):
 
     recent: list[Place]
     threads: list[str]
-
-
-class _Judged(TypedDict):
-    same: bool
-
-
-class Subtree(_Judged, total=False):
-    """The message of a subtree to its root, or of the root to all."""
-
-    digest: str
-    tags: str
-    sources: Count
-    given: dict[str, str]
 
 
 class WaitRecord(Place, total=False):

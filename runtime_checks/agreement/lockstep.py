@@ -7,23 +7,21 @@ from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.narrowing import Narrowing
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.standins import explained
-from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side, who_narrows
+from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side
 from spmdlint.runtime_checks.agreement.verdicts import Verdicts
 from spmdlint.runtime_checks.agreement.waiting import Outlook, Waiting
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
-from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, merged, one_sided
+from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, one_sided
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side, Subtree
+from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import differs, last_agreed, name_processes, racing_threads
-from spmdlint.runtime_checks.transport.exchange import tree
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 
@@ -59,15 +57,12 @@ class Lockstep:
         if call.given:
             message["given"] = dict(call.given)
         exchange.say(group.key, entry.index, message)
-        if len(group.processes) > self._job.options.tree_above:
-            self._along_tree(group, entry, call, waiting)
-        else:
-            self._all_to_all(group, entry, call, waiting)
+        self._hear_all(group, entry, call, waiting)
         exchange.forget(group.key, entry.index)
         if call.given:
             self._agreed[digest] = entry.index
 
-    def _all_to_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
+    def _hear_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
         exchange, me, digest = self._job.exchange, self._job.me, call.program.digest
         messages: dict[int, Message] = {}
         absent = [process for process in group.processes if process != me]
@@ -94,50 +89,6 @@ class Lockstep:
         if differ or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages)
 
-    def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
-        exchange, me, digest = self._job.exchange, self._job.me, call.program.digest
-        others = [process for process in group.processes if process != me]
-        children, is_root = tree(group.processes, me)
-        same, tags, sources = True, call.tags, int(bool(call.source))
-        given = dict(call.given)
-        for child in children:
-            word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
-            self._compare_setup(child)
-            same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
-            if word.get("digest") != digest:
-                records = {me: known_side(call.program.decisive()), child: known_side(self._record(word))}
-                same = same and compare(records) is None
-            tags = merged(tags, str(word.get("tags", "")))
-            theirs = word.get("given") or {}
-            same = same and conflict(given, theirs) is None
-            given |= theirs
-            sources += int(word.get("sources", 0))
-        root = group.processes[0]
-        if is_root:
-            same = same and (call.source is None or sources == 1)
-            exchange.down(group.key, entry.index, root, {"same": same})
-        else:
-            told: Subtree = {"same": same, "digest": digest, "tags": tags}
-            if sources:
-                told["sources"] = sources
-            if given:
-                told["given"] = given
-            exchange.up(group.key, entry.index, me, told)
-            same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
-        if not same:
-            messages = {}
-            for process in others:
-                message = exchange.hear(group.key, entry.index, process, MAX_WAIT_MS)
-                if message is not None:
-                    messages[process] = message
-            if is_root:
-                self._diverge(group, entry, call, messages)
-            self._own.publish_quiet(exchange)
-            exchange.put_details(group.key, entry.index, self._details(entry, call))
-            if call.held or call.given:
-                self._narrowing(group, entry, call).follow(root)
-            waiting.for_verdict(others)
-
     def _remark_one_sided(self, entry: Entry, call: Call, process: int, theirs: str) -> None:
         """Keep a remark, for a later report, that only one side knows an argument's origin; once per place."""
         where = f"{entry.program.function}, {entry.site or 'an unknown line'}"
@@ -162,7 +113,7 @@ class Lockstep:
         if report is not None:
             self._verdicts.settle(report)
 
-    def _record(self, message: Message | Subtree) -> ProgramRecord:
+    def _record(self, message: Message) -> ProgramRecord:
         return self._job.exchange.program(str(message.get("digest")))
 
     def _details(self, entry: Entry, call: Call) -> Details:
@@ -199,16 +150,7 @@ class Lockstep:
                     waits.remove(process)
             if waits and all(process not in messages for process in waits):
                 break  # the difference is proven without the processes that have not reached this call
-        if call.held or call.given:
-            pair = who_narrows(self._records(call, messages, details))
-            narrowing = self._narrowing(group, entry, call)
-            in_tree = len(group.processes) > self._job.options.tree_above
-            for process, first in (narrowing.lead(pair) if in_tree else narrowing.among(pair)).items():
-                details[process] = {**details.get(process, Details()), "first": first}
         self._verdicts.settle(self._report(group, entry, call, messages, details))
-
-    def _narrowing(self, group: Group, entry: Entry, call: Call) -> Narrowing:
-        return Narrowing(self._job, self._verdicts, group.key, entry.index, call.held or call.values)
 
     def _records(self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Details]) -> dict[int, Side]:
         """All that is known of the processes that have announced a call here."""

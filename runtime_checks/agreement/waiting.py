@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
@@ -81,13 +81,6 @@ class Waiting:
             value = read()
             if value is not None:
                 return value
-            self._look_around(absent)
-
-    def for_verdict(self, awaited: Iterable[int]) -> NoReturn:
-        """Wait until another process declares the verdict that is known to come."""
-        absent = sorted(awaited)
-        while True:
-            time.sleep(0.05)
             self._look_around(absent)
 
     def _look_around(self, absent: list[int]) -> None:

@@ -132,17 +132,6 @@ def one_sided(first: str, second: str) -> list[int]:
     return [back for back in range(count) if (from_end(first, back) == UNKNOWN) != (from_end(second, back) == UNKNOWN)]
 
 
-def merged(first: str, second: str) -> str:
-    """The known origins of both, aligned at the end."""
-    if not first or not second:
-        return first or second
-    together = []
-    for back in range(max(len(first), len(second)) // WIDTH):
-        one = from_end(first, back)
-        together.append(one if one != UNKNOWN else from_end(second, back))
-    return "".join(reversed(together))
-
-
 def from_end(tags: str, back: int) -> str:
     """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
     start = len(tags) - (back + 1) * WIDTH

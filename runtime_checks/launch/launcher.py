@@ -34,6 +34,7 @@ from spmdlint.runtime_checks.options import (
     MODE_VARIABLE,
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
+    too_many,
 )
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
@@ -81,9 +82,9 @@ def launch(plan: Plan) -> tuple[Report, int]:
         LaunchError: the launcher cannot do its job.
 
     """
-    too_old = unsupported(_installed_jax())
-    if too_old is not None:
-        raise LaunchError(too_old)
+    refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
+    if refused is not None:
+        raise LaunchError(refused)
     with (
         ExitStack() as folders,
         held_port() as port,

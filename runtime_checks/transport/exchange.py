@@ -1,25 +1,17 @@
-"""The keys and messages by which processes agree on one call.
-
-In small groups every process reads every other; in larger groups messages go up a binary tree and the root's message
-comes down, so that no process makes more than three reads.
-"""
+"""The keys and messages by which processes agree."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
 
 from spmdlint.runtime_checks.records import (
     Answer,
     Aside,
     Ask,
     Details,
-    FirstValue,
     Message,
     Nothing,
-    Pair,
-    Parts,
     PreflightRecord,
     ProgramRecord,
     Question,
@@ -27,7 +19,6 @@ from spmdlint.runtime_checks.records import (
     QuietRecords,
     SampleRecord,
     State,
-    Subtree,
     WaitRecord,
     Where,
     Word,
@@ -66,8 +57,6 @@ class Exchange:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
             self.store.delete(f"call/{group}/{self._me}/{index // BLOCK - 1}")
-            self.store.delete(f"up/{group}/{self._me}/{index // BLOCK - 1}")
-            self.store.delete(f"down/{group}/{self._me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: ProgramRecord) -> None:
         """Publish the record behind a digest, once: it is the same on all processes that have it."""
@@ -97,30 +86,6 @@ class Exchange:
         """The explanation of another process's call, or None for now."""
         return self.store.wait(f"detail/{group}/{index}/{process}", Details)
 
-    def put_pair(self, group: str, index: int, pair: Pair) -> None:
-        """Tell the group, as its root, which two processes look for the first value that differs."""
-        self.store.put(f"pair/{group}/{index}/{self._me}", pair, replace=True)
-
-    def pair(self, group: str, index: int, root: int) -> Pair | None:
-        """The two processes that the root of a group has chosen, or None for now."""
-        return self.store.wait(f"pair/{group}/{index}/{root}", Pair)
-
-    def put_parts(self, group: str, index: int, step: int, parts: Parts) -> None:
-        """Publish the digests of parts of the array that this process asserts."""
-        self.store.put(f"parts/{group}/{index}/{self._me}/{step}", parts, replace=True)
-
-    def parts(self, group: str, index: int, step: int, process: int) -> Parts | None:
-        """The digests of another process's parts, or None for now."""
-        return self.store.wait(f"parts/{group}/{index}/{process}/{step}", Parts)
-
-    def put_first(self, group: str, index: int, first: FirstValue) -> None:
-        """Publish the first value of this process that differs."""
-        self.store.put(f"first/{group}/{index}/{self._me}", first, replace=True)
-
-    def first(self, group: str, index: int, process: int) -> FirstValue | None:
-        """The first value of another process that differs, or None for now."""
-        return self.store.wait(f"first/{group}/{index}/{process}", FirstValue)
-
     def put_quiet(self, calls: dict[str, list[QuietRecord]]) -> None:
         """Publish the last calls of this process that have no collective, for one that waits in such a function."""
         self.store.put(f"quiet/{self._me}", QuietRecords(calls=calls), replace=True)
@@ -128,22 +93,6 @@ class Exchange:
     def quiet(self, process: int) -> dict[str, list[QuietRecord]]:
         """The last calls without a collective that another process has published."""
         return (self.store.get(f"quiet/{process}", QuietRecords) or {}).get("calls", {})
-
-    def up(self, group: str, index: int, process: int, message: Subtree | None = None) -> Subtree | None:
-        """Read a child's message for its subtree, or publish this process's."""
-        key = f"up/{group}/{process}/{index // BLOCK}/{index}"
-        if message is None:
-            return self.store.wait(key, Subtree)
-        self.store.put(key, message, replace=True)
-        return None
-
-    def down(self, group: str, index: int, root: int, message: Subtree | None = None) -> Subtree | None:
-        """Read the root's message, or publish it."""
-        key = f"down/{group}/{root}/{index // BLOCK}/{index}"
-        if message is None:
-            return self.store.wait(key, Subtree)
-        self.store.put(key, message, replace=True)
-        return None
 
     def begin_wait(self, record: WaitRecord) -> None:
         """Publish that this process waits, for which process and where."""
@@ -270,9 +219,3 @@ class Exchange:
     def stack(self, process: int) -> Where | None:
         """The last answer of another process to such a request."""
         return self.store.get(f"stack/{process}", Where)
-
-
-def tree(members: Sequence[int], me: int) -> tuple[list[int], bool]:
-    """The children of a process in the binary tree over its group, and whether it is the root."""
-    place = list(members).index(me)
-    return [members[child] for child in (2 * place + 1, 2 * place + 2) if child < len(members)], place == 0

@@ -377,6 +377,11 @@ def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
     assert "spmdlint check" in words
     assert status_of(str(tmp_path / "absent.py"))[0] == 2
     assert status_of()[0] == 2
+    script = tmp_path / "many.py"
+    script.write_text("")
+    status, words = status_of("-n", "17", str(script))
+    assert status == 2
+    assert "Lockstep compares up to 16 processes, and this job has 17: use --mode background." in words
 
 
 LEAVING = """

@@ -23,7 +23,6 @@ from spmdlint.runtime_checks.records import (
     QuietRecords,
     SampleRecord,
     State,
-    Subtree,
     WaitRecord,
     Where,
     Word,
@@ -38,7 +37,6 @@ KINDS: dict[str, Any] = {
     "ask": Ask,
     "call": Message,
     "detail": Details,
-    "down": Subtree,
     "name": JobName,
     "now": SampleRecord,
     "program": ProgramRecord,
@@ -46,7 +44,6 @@ KINDS: dict[str, Any] = {
     "quiet": QuietRecords,
     "stack": Where,
     "state": State,
-    "up": Subtree,
     "verdict": Report,
     "wait": WaitRecord,
     "word": Word,
@@ -75,8 +72,7 @@ def checked(client: Written) -> Iterator[str]:
             assert json.loads(msgspec.json.encode(read)) == json.loads(text), key
 
 
-@pytest.mark.parametrize("tree_above", [16, 1])
-def test_what_is_written_in_lockstep_is_read_as_a_whole(tree_above: int) -> None:
+def test_what_is_written_in_lockstep_is_read_as_a_whole() -> None:
     client = Written()
 
     def body(session: Any) -> None:
@@ -84,9 +80,9 @@ def test_what_is_written_in_lockstep_is_read_as_a_whole(tree_above: int) -> None
         call(session, "scale", (0, 1, 2), communicates=False, values=[1.0])
         call(session, "save" if session.me else "load", (0, 1, 2), line=7, name="a barrier")
 
-    Job(3, Options(tree_above=tree_above, late_after=60), client).run(body)
+    Job(3, Options(late_after=60), client).run(body)
     kinds = {"call", "program", "detail", "quiet", "verdict"}
-    assert set(checked(client)) >= (kinds | {"up", "down"} if tree_above == 1 else kinds)
+    assert set(checked(client)) >= kinds
 
 
 def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
