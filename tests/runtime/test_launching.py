@@ -359,7 +359,7 @@ def test_a_page_without_calls_is_not_said_to_show_them(tmp_path: Path) -> None:
 
 def test_a_time_out_counts_the_start(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text("import time\ntime.sleep(60)\n")
-    done = launched(tmp_path, "-n", "999", "--timeout", "1", "alone.py")
+    done = launched(tmp_path, "-n", "999", "--mode", "background", "--timeout", "1", "alone.py")
     assert done.returncode == 2
     assert "of 999 processes were started" in done.stderr
 
