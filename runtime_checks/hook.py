@@ -19,7 +19,6 @@ from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, 
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.ending.stuck import end_if_stuck
-from spmdlint.runtime_checks.ending.uninterrupted import uninterrupted
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
@@ -38,7 +37,6 @@ from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watching.demand import Demand
-from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
@@ -56,7 +54,6 @@ class Hook:
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
         self._demand: Demand | None = None
-        self._interrupts: Interrupts | None = None
         self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
@@ -70,7 +67,7 @@ class Hook:
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
         self._stopped = False
-        self._own_hook = uninterrupted(self._excepthook)
+        self._own_hook = self._excepthook
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
@@ -99,7 +96,7 @@ class Hook:
         if self.session is None:
             self._tell_switched_off()
         elif self.session.checks.active:
-            self.guard.run(self.session.leaving.leave, user_site(sys._getframe(1)))
+            self.guard.run(self.session.closing.close, Outcome("disabled", user_site(sys._getframe(1))))
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
@@ -109,7 +106,7 @@ class Hook:
     def _tell_switched_off(self) -> None:
         """Let the launcher know that there were no checks from the beginning."""
         if self._folder is not None and self._process is not None and self._jobs == 0:
-            self._folder.put_state(self._process, State(state="finished", switched_off=True))
+            self._folder.put_state(self._process, State(state="disabled"))
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -223,9 +220,7 @@ class Hook:
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
             self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher(
-            self._demand or self._new_demand(), self._interrupts or self._new_interrupts()
-        )
+        self._watcher = watcher = session.watcher(self._demand or self._new_demand())
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -304,8 +299,7 @@ class Hook:
                 self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
         except KeyboardInterrupt:  # while it waits for the others: it does not any more
-            with suppress(Exception, KeyboardInterrupt):
-                session.ending.give_up()
+            session.ending.flush()
             os._exit(INTERRUPTED_STATUS)
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
@@ -345,10 +339,6 @@ class Hook:
         self._demand = demand = Demand(self.options.report_signal)
         return demand
 
-    def _new_interrupts(self) -> Interrupts:
-        self._interrupts = interrupts = Interrupts()
-        return interrupts
-
     def _answer_with(self, words: str) -> None:
         """There is nothing more to report on demand."""
         demand, self._demand = self._demand, None
@@ -362,9 +352,6 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
-        if self._interrupts is not None:
-            self._interrupts.stop()
-            self._interrupts = None
         self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
         if self.interception is not None:
             self.interception.remove()

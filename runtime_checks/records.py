@@ -158,8 +158,8 @@ class Build(TypedDict, total=False):
 class State(Place, Build, total=False):
     """How a process ended, or where it is when the time-out of a rehearsal expires.
 
-    ``switched_off`` is whether the program has ended the checks itself, and may go on; ``call`` is the last call of a
-    process that runs.
+    Its ``state`` is "disabled" if the program has ended the checks itself, and may go on; ``call`` is the last call of
+    a process that runs.
     """
 
     call: Place | None
@@ -176,7 +176,6 @@ class State(Place, Build, total=False):
     stack: list[str] | None
     place: str | None
     uncounted: dict[str, list[QuietRecord]]
-    switched_off: bool
 
 
 class Gone(TypedDict):
@@ -328,7 +327,7 @@ class Word(TypedDict, total=False):
 
 
 class Aside(TypedDict, total=False):
-    """Why the checks are over; ``by_program`` if the program ended them on some processes, by ``disable()``."""
+    """Why the checks are over; ``by_program`` if the program ended them, by ``disable()`` or an interrupt."""
 
     reason: str
     by_program: bool

@@ -17,7 +17,6 @@ from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.ending.leaving import Leaving
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -29,7 +28,6 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
@@ -64,11 +62,10 @@ class Session:
             own.recorded = Journal(Ledger(), recording, lambda: None)
         self._lockstep = Lockstep(job, own, others, checks, ending, setup)
         self.health = Health(job, own, checks, self.background)
-        self.leaving = Leaving(job, own, others, checks, ending, setup, self.background, self.health.look)
         self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
-    def watcher(self, demand: Demand, interrupts: Interrupts | None = None) -> Watcher:
+    def watcher(self, demand: Demand) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
         return Watcher(
             self.job,
@@ -80,7 +77,6 @@ class Session:
             self.background,
             self.health,
             demand,
-            interrupts,
         )
 
     def call(self, call: Call, within: float | None = None) -> str:

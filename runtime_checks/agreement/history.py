@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.bydevice import by_device
-from spmdlint.runtime_checks.agreement.disabling import stopped_short
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
@@ -264,9 +263,8 @@ def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -
 def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
     for key, group, inside in _groups(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
-        left = stopped_short(counts, {process: history.end for process, history in inside.items()})
         most = max(counts.values())
-        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most and p not in left}
+        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most}
         if not short:
             continue
         first = min(short, key=lambda process: short[process].counts.get(key, 0))

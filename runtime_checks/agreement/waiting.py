@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
@@ -20,10 +19,18 @@ from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, ended_field, missing, name_processes, through_helper
+from spmdlint.runtime_checks.reporting.sentences import (
+    call_words,
+    ended_field,
+    missing,
+    name_processes,
+    place,
+    through_helper,
+)
 from spmdlint.runtime_checks.transport.job import Job
 
 T = TypeVar("T")
+BY_PROGRAM = {"disabled": "called disable()", "interrupted": "was interrupted"}  # ends that are no divergence
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 SHOWN = 3  # late processes that are described at a time
@@ -92,26 +99,13 @@ class Waiting:
         if self._job.interrupted():
             return
         gone = self._others.ended_among(absent)
-        aside = [process for process, state in gone.items() if state["state"] == "aside"]
-        if aside:
-            told = self._job.exchange.aside()
-            if told is not None and told.get("by_program"):
-                self._checks.step_aside(str(told.get("reason")))
-                raise StoodDownError
-            self._checks.stand_down(
-                f"{name_processes(aside)} continues without checks, and so does process {self._job.me}."
-            )
-            raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
-        made = {p: state["counts"].get(self._group.key, 0) for p, state in short.items()}
-        made[self._job.me] = self._entry.index
-        left = stopped_short(made, short)
-        short = {process: state for process, state in short.items() if process not in left}
-        if any(state["state"] != "interrupted" for state in short.values()):
+        aside = {process: state for process, state in gone.items() if state["state"] == "aside"}
+        over = {process: state for process, state in short.items() if state["state"] in BY_PROGRAM}
+        if short.keys() - over.keys() - aside.keys() and not aside:
             self._verdicts.settle(self._missing(short))
-        if left:
-            self._checks.step_aside(aside_words(left, made, lambda _: self._entry.placed()))
-            raise StoodDownError
+        if aside or over:
+            self._step_aside({**aside, **over})
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
@@ -124,6 +118,25 @@ class Waiting:
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
+
+    def _step_aside(self, over: Mapping[int, State]) -> NoReturn:
+        """Go on without checks, as others do for which this process would wait in vain."""
+        told = self._job.exchange.aside()
+        by_program = {process: state for process, state in over.items() if state["state"] in BY_PROGRAM}
+        if told is not None and told.get("by_program"):
+            self._checks.step_aside(str(told.get("reason")))
+        elif by_program:
+            first = min(by_program)
+            did, at = BY_PROGRAM[by_program[first]["state"]], place(by_program[first])
+            self._checks.step_aside(
+                f"the runtime checks are off in all processes: process {first} {did}{f' at {at}' if at else ''}, and "
+                f"process {self._job.me} is in call {self._entry.index}, {call_words(self._entry.placed())}."
+            )
+        else:
+            self._checks.stand_down(
+                f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
+            )
+        raise StoodDownError
 
     def _look_for_life(self, process: int, waited: float) -> None:
         """Step aside if the checks of an awaited process are silent: it may have gone on without them."""

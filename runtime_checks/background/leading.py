@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.verdicts import Verdicts
@@ -21,7 +20,7 @@ from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import WINDOW
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Place, State
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
@@ -38,7 +37,6 @@ SMALL = 64  # processes in a job in which each reports on all on demand, and all
 STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
-COMES_WITHIN = 2.0  # seconds for the others to come to a disable() after which they seem to have made more calls
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
 
 
@@ -53,7 +51,6 @@ class _Watched:
         self.looked_into: object = None
         self.again = 0.0
         self.pause = AGAIN
-        self.left_since: float | None = None
 
 
 class Leader:
@@ -118,8 +115,6 @@ class Leader:
         uneven = len({sample.count for sample in samples.values()}) > 1
         patience = STUCK_AFTER_ABORT if self._background.hurries else max(STUCK, 2 * self._background.cadence.interval)
         still = now - max(watched.moved.values()) > patience
-        if short and not differ and self._left_alone(group, short, watched, now):
-            return None
         if differ or short or (uneven and still):
             seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
             if seen != watched.looked_into or ((differ or short) and now > watched.again):
@@ -160,37 +155,6 @@ class Leader:
         watched.ahead.pop(process, None)
         mine = group.trail.at(sample.count)
         return mine is not None and mine != sample.prefix
-
-    def _left_alone(self, group: Group, short: set[int], watched: _Watched, now: float) -> bool:
-        """Whether all that end short have called ``disable()``, and others not; then the checks step aside.
-
-        That is not done at once: the others may just be coming there.
-        """
-        samples = watched.samples
-        made = {process: sample.count for process, sample in samples.items()}
-        ended = self._others.ended_among(process for process, one in samples.items() if one.state in ENDED)
-        left = stopped_short(made, ended)
-        if left.keys() != short:
-            watched.left_since = None
-            return False
-        watched.left_since = watched.left_since or now
-        if now - watched.left_since > COMES_WITHIN:
-            self._checks.step_aside(aside_words(left, made, lambda process: samples[process].call()))
-        return True
-
-    def look_for_disabled(self, ended: Mapping[int, State] | None = None) -> None:
-        """Step aside if a process has called ``disable()`` before calls that others made: nobody has compared these."""
-        if ended is None:
-            ended = self._others.ended_among(self._job.others)
-        for group in self._own.ledger.groups():
-            counts = {p: (told.get("counts") or {}).get(group.key, 0) for p, told in ended.items()}
-            made = {**counts, self._job.me: group.count}
-            made = {process: count for process, count in made.items() if process in group.processes}
-            left = stopped_short(made, ended)
-            if left:
-                calls: dict[int, Place] = {**ended, self._job.me: self._background.own_sample(group).call()}
-                self._checks.step_aside(aside_words(left, made, calls.__getitem__))
-                return
 
     def inquire(
         self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
@@ -237,12 +201,6 @@ class Leader:
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
-        report = self._last_look(ended)
-        if report is None:
-            self.look_for_disabled(ended)
-        return report
-
-    def _last_look(self, ended: Mapping[int, State]) -> Report | None:
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = _uneven(ended.values())

@@ -280,8 +280,6 @@ class Background:
         exchange = self._job.exchange
         if exchange.over():
             self.over = self.state != "running"
-            if not self.over:
-                self.leader.look_for_disabled()
         aside = exchange.aside() if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)

@@ -2,11 +2,16 @@
 
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
+
+``disable()`` is the same end in a program that goes on: in lockstep nothing is left to compare, in background mode the
+hold is short, and if the others do not come, the checks end in all processes. After an interrupt there is no hold: the
+checks are over, and the job ends as it would without them.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 import time
@@ -19,7 +24,7 @@ from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.end import End
-from spmdlint.runtime_checks.ending.interruption import interruption
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
 from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
@@ -31,17 +36,26 @@ SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
 ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-INTERRUPT_SPREADS = 5.0  # seconds until an interrupt of the whole job has reached all processes
-ASKED = 64  # processes that an interrupted one asks about
+DISABLE_HOLD = 10.0  # the same for a program that goes on after disable()
+ASKED = 64  # processes
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process: "finished", "raised" or "interrupted", with place and message."""
+    """How the program ended in this process, with place and message: "finished", "raised" or "interrupted".
+
+    Or "disabled": then the program goes on.
+    """
 
     state: str = "finished"
     site: Site | None = None
     detail: str | None = None
+
+    @property
+    def why_over(self) -> str:
+        """Why the checks are over in all processes, if the others have not ended, too."""
+        did = "called disable()" if self.state == "disabled" else "was interrupted"
+        return f"{did}{f' at {self.site.short}' if self.site is not None else ''}"
 
 
 class Closing(End):
@@ -71,21 +85,26 @@ class Closing(End):
 
     def _close(self, outcome: Outcome) -> None:
         self._setup.publish()
-        self._leave_if_diverged()
+        self._act_if_diverged(outcome)
         if self._background is not None:
             self._background.journal.drain()  # the last calls belong to how this process ended
+        interrupted = outcome.state == "interrupted"
+        if interrupted:
+            self._end_checks(outcome)
         state = self._publish(outcome)
-        if outcome.state == "interrupted":
-            self._end_alone(state)
+        if interrupted and self._job.options.rehearsal and not self._job.interrupted():
+            self._ending.flush()
+            os._exit(INTERRUPTED_STATUS)  # JAX's shutdown would wait for the others, which the launcher ends
+        if interrupted or (outcome.state == "disabled" and self._background is None):
             return
         ended = self._all_ended(outcome, state)
         if ended is None:
             return
-        self._leave_if_diverged()
+        self._act_if_diverged(outcome)
         report = self._last_look(outcome, ended)
         if report is not None:
             self._ending.declare(report)
-            self._leave_if_diverged()
+            self._act_if_diverged(outcome)
         self._note_quiet(ended)
         if self._background is not None:
             if self._ending.verdict is None:
@@ -100,24 +119,13 @@ class Closing(End):
         self._tell(outcome.state, state)
         return state
 
-    def _end_alone(self, state: State) -> None:
-        """After an interrupt: say so to others that still run when it would have reached them, and wait in vain."""
-        job, ended = self._job, {self._job.me: state}
-        until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
-        while time.monotonic() < until:
-            self._leave_if_diverged()
-            if job.exchange.is_ending():
-                self._ending.leave()
-            self._collect(ended)
-            if len(ended) == job.count or not self._checks.active or job.interrupted() or job.count > ASKED:
-                return
-            time.sleep(tick)
-            tick = min(tick * 1.2, SLOWEST_TICK)
-        asked = self._background.leader.asking if self._background is not None else self._others
-        self._ending.declare(interruption(job, self._own, asked, ended))
-        if self._background is not None:
-            self._ending.wake_all()
-        self._leave_if_diverged()
+    def _end_checks(self, outcome: Outcome) -> None:
+        """Tell the others that the checks are over, unless all end now."""
+        if not self._job.interrupted():
+            words = f"the runtime checks are off in all processes: process {self._job.me} {outcome.why_over}"
+            self._job.exchange.put_aside({"reason": f"{words}.", "by_program": True})
+            if self._background is not None:
+                self._ending.wake_all()
 
     def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
@@ -129,9 +137,11 @@ class Closing(End):
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
-                self._leave_if_diverged()
+                self._act_if_diverged(outcome)
             held = time.monotonic() - began
             if job.interrupted() or held > self._longest(outcome):
+                if outcome.state == "disabled":
+                    self._end_checks(outcome)
                 return None
             if background is None or self._closes():
                 self._collect(ended)
@@ -156,15 +166,20 @@ class Closing(End):
 
     def _longest(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        if outcome.state == "disabled":
+            return DISABLE_HOLD
         if self._background is not None and not self._job.options.rehearsal:
             return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
         return LONGEST_HOLD if outcome.state == "raised" else math.inf
 
-    def _leave_if_diverged(self) -> None:
+    def _act_if_diverged(self, outcome: Outcome) -> None:
         ending = self._ending
         if ending.look() is None:
             return
-        if self._job.options.on_divergence == "report":
+        if outcome.state == "disabled":
+            if not ending.acknowledged.is_set():  # what was raised before, the program has caught
+                ending.act()
+        elif self._job.options.on_divergence == "report":
             ending.tell()
         else:
             ending.leave()

@@ -1,4 +1,4 @@
-"""After a divergence that was only reported, or an interrupt of one process: a job that can no longer go on ends.
+"""After a divergence that was only reported: a job that can no longer go on ends.
 
 A process whose program has ended would stand in JAX's shutdown barrier for 300 s and then abort, because another waits
 for it in a parallel call that never completes. If no other process moves any more, all end with one status. The same
@@ -36,7 +36,7 @@ def end_if_stuck(job: Job, ending: Ending, asked: Whereabouts, state: State) -> 
         if job.me and not job.options.rehearsal and not is_elastic():
             write_error(
                 "spmdlint: the key-value store in process 0 does not answer any more, so that JAX's shutdown barrier "
-                f"cannot complete: process {job.me} ends with status {ending.status}.\n"
+                f"cannot complete: process {job.me} ends with status {job.options.exit_status}.\n"
             )
             ending.leave()
 
@@ -92,7 +92,7 @@ def end_if_died(job: Job, ending: Ending) -> None:
     if died and not is_elastic():
         ended = "did not end by itself" if len(died) == 1 else "did not end by themselves"
         why = f"{name_processes(died)} {ended}, so that JAX's shutdown barrier cannot complete"
-        write_error(f"spmdlint: {why}: process {job.me} ends with status {ending.status}.\n")
+        write_error(f"spmdlint: {why}: process {job.me} ends with status {job.options.exit_status}.\n")
         ending.leave()
 
 
@@ -100,7 +100,7 @@ def _end(job: Job, ending: Ending, running: list[int]) -> None:
     verb = "waits" if len(running) == 1 else "wait"
     write_error(
         f"spmdlint: process {job.me} has ended, and {name_processes(running)} {verb} for a parallel call that "
-        f"cannot complete, at one line for {STANDS:.0f} s: the job ends with status {ending.status}.\n"
+        f"cannot complete, at one line for {STANDS:.0f} s: the job ends with status {job.options.exit_status}.\n"
     )
     job.exchange.put_ending()
     wake_many(job.exchange, running, {})

@@ -59,7 +59,7 @@ def conclude(
     run was interrupted, if it was.
     """
     if left is not None:
-        return left, INTERRUPTED_STATUS if left.is_interruption else DIVERGED_STATUS
+        return left, DIVERGED_STATUS
     report, status = _concluded(mode, ended, states, joined, timed_out, interrupted)
     report.add_build(next((state for _, state in sorted(states.items()) if state and state.get("versions")), State()))
     return report, status
@@ -103,10 +103,11 @@ def _concluded(
 
 def _failure(state: State, status: int) -> str:
     """How a process failed: its exception and where it was raised, otherwise its exit status."""
-    detail = str(state.get("detail") or "").partition("\n")[0]
+    detail, at = str(state.get("detail") or "").partition("\n")[0], place(state)
+    if state.get("state") == "interrupted":
+        return f"was interrupted{f' at {at}' if at else ''}"
     if state.get("state") != "raised" or not detail:
         return _status_words(status)
-    at = place(state)
     return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"
 
 
@@ -126,7 +127,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "unchecked", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
-    off = [number for number, state in states.items() if (state or State()).get("switched_off")]
+    off = [number for number, state in states.items() if (state or State()).get("state") == "disabled"]
     if off:
         return _switched_off(states, off)
     if not joined:

@@ -105,10 +105,10 @@ ADVICE_ON: Mapping[str, str] = {
 class ProcessReport:
     """One process in a report.
 
-    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
-    number of the call in its group, from 1, or the number of calls made if none is in progress. ``callers`` are the
-    program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds the last calls,
-    oldest first.
+    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, disabled, unknown.
+    ``index`` is the number of the call in its group, from 1, or the number of calls made if none is in progress.
+    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds
+    the last calls, oldest first.
     """
 
     state: str
@@ -157,11 +157,6 @@ class Report:
         self.versions, self.layers = build.get("versions") or {}, build.get("layers") or {}
 
     @property
-    def is_interruption(self) -> bool:
-        """Whether the job ends because a process of it was interrupted; processes declare no other failure."""
-        return self.verdict == "failed"
-
-    @property
     def title(self) -> str:
         """The verdict with its kind."""
         return f"spmdlint: {self.verdict}" + (f" ({self.kind})" if self.kind else "")
@@ -208,12 +203,6 @@ def diverged(
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
-
-
-def interrupted(message: str, processes: Mapping[int, ProcessReport]) -> Report:
-    """A report of a job that ends because a process of it was interrupted, which is no divergence."""
-    told = {str(number): processes[number] for number in sorted(processes)}
-    return Report(verdict="failed", message=message, group=sorted(processes), processes=told)
 
 
 def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:

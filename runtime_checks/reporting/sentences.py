@@ -53,10 +53,6 @@ LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
 
 
-SWITCHED_OFF = "called disable()"
-"""The detail of a process whose program has ended the checks itself."""
-
-
 WITHOUT_EXIT = "ended without Python's exit"
 """The beginning of the detail of a process that ended by itself and did not say so."""
 
@@ -152,8 +148,6 @@ def missing(short: Mapping[int, State], made: int, group: Iterable[int], others:
         verb = f"{detail},"
     elif state == "died":
         verb = how_it_ended(detail) if detail.startswith("killed") else "died"
-    elif detail == SWITCHED_OFF:
-        verb = f"{SWITCHED_OFF}{f' at {at}' if at else ''}"
     elif detail.startswith(LEFT) and at:
         verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.ending.interruption import interruption
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
@@ -23,18 +21,14 @@ from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.interrupts import Interrupts, main_position
 
 TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
-INTERRUPT_GRACE = 5.0  # seconds at one place after which it does not act on the interrupt of another process any more
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
-BLOCKED = 1.0  # seconds after which an interrupt that the main thread does not act on is told to the launcher
-HELD = 4.0  # seconds after which an interrupt that the main thread does not act on ends a process that waits in vain
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -52,7 +46,6 @@ class Watcher:
         background: Background | None,
         health: Health,
         demand: Demand,
-        interrupts: Interrupts | None,
     ) -> None:
         self._job = job
         self._own = own
@@ -67,11 +60,8 @@ class Watcher:
         self._answered: object = None
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
-        self._told_launcher = self._told_blocked = False
-        self._stood_at: tuple[object, ...] = ()
-        self._stands_since = 0.0
+        self._told_launcher = False
         self._demand = demand
-        self._interrupts = interrupts
         self._last_words = None
         if background is not None and job.folder is None:
             self._last_words = LastWords(job, own, checks, ending, background)
@@ -163,10 +153,6 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(self._job.me, {**late(self._own.where()), **self._own.build()})
         self._health.look()
-        held = self._interrupts.held_for() if self._interrupts is not None else 0.0
-        if folder is not None and held > BLOCKED and not self._told_blocked:
-            self._told_blocked = True
-            folder.put_blocked(self._job.me)
         if self._demand.asked():
             self._report()
         if checks.joining is not None and not checks.joins():
@@ -182,35 +168,10 @@ class Watcher:
                 self._answered = question
                 self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
             ending.look()
-        if held > HELD and folder is None:
-            self._end_if_in_vain()
         if ending.verdict is not None:
             self._enforce()
         elif folder is not None and not self._job.interrupted():
             self._look_for_deaths(folder)
-
-    def _end_if_in_vain(self) -> None:
-        """End both if an interrupt came here, too, but this process waits inside XLA for one that has ended by it."""
-        ending, others = self._ending, self._others
-        if ending.verdict is not None and not ending.verdict.is_interruption:
-            return
-        ended = others.ended_among(self._job.others)
-        if not self._is_in_vain(ended):
-            return
-        asked = self._background.leader.asking if self._background is not None else others
-        ending.declare(interruption(self._job, self._own, asked, ended))
-        self._job.exchange.put_ending()
-        ending.wake_all()
-        ending.leave()
-
-    def _is_in_vain(self, ended: Mapping[int, State]) -> bool:
-        """Whether this process has made a call that an interrupted one has not made: nothing completes it."""
-        gone = {process: told for process, told in ended.items() if told["state"] == "interrupted"}
-        return any(
-            process in group.processes and told["counts"].get(group.key, 0) < group.count
-            for process, told in gone.items()
-            for group in self._own.ledger.groups()
-        )
 
     def _report(self) -> None:
         """Say on demand where all processes are, or what there is to say instead."""
@@ -272,35 +233,20 @@ class Watcher:
 
     def _enforce(self) -> None:
         job, ending, now = self._job, self._ending, time.monotonic()
-        stands = self._stands_after_interrupt(now)
         if job.options.on_divergence == "report":
             ending.tell()
             self._checks.active = False
             if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
                 self._looked_at_end = now
-                if job.exchange.is_ending() and stands:
+                if job.exchange.is_ending():
                     ending.leave()
             return
         if self._background is not None:
             self._background.journal.stop()
         self._verdict_seen = self._verdict_seen or now
-        late = stands and now - self._verdict_seen > GRACE[job.options.on_divergence]
+        late = now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
             ending.leave()
-
-    def _stands_after_interrupt(self, now: float) -> bool:
-        """Whether the main thread waits in vain, if the job was interrupted: otherwise it may be writing a checkpoint.
-
-        After a divergence, that is no reason to wait.
-        """
-        if self._ending.verdict is None or not self._ending.verdict.is_interruption:
-            return True
-        here = main_position()
-        if here != self._stood_at:
-            self._stood_at, self._stands_since = here, now
-        return now - self._stands_since > INTERRUPT_GRACE and self._is_in_vain(
-            self._others.ended_among(self._job.others)
-        )
 
     def _look_for_deaths(self, folder: RunFolder) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
