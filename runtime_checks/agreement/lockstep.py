@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
-from spmdlint.runtime_checks.calls.provenance import conflicts, from_end, one_sided
+from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
@@ -26,7 +26,6 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
-MAX_REMARKS = 4  # how many places a report lists where an argument's origin is known on one side only
 
 
 class Lockstep:
@@ -42,7 +41,6 @@ class Lockstep:
         self._verdicts = verdicts
         self._setup = setup
         self._outlook = Outlook(job, own, others, checks, verdicts)
-        self._remarked: set[str] = set()
         self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
 
     def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
@@ -78,9 +76,6 @@ class Lockstep:
                 records = {me: known_side(call.program.decisive()), process: known_side(self._record(message))}
                 if compare(records) is not None:
                     self._diverge(group, entry, call, messages)
-        for process, message in messages.items():
-            if message.get("tags", "") != call.tags:
-                self._remark_one_sided(entry, call, process, str(message.get("tags", "")))
         sources = sum(bool(message.get("source")) for message in messages.values()) + bool(call.source)
         differ = any(
             conflicts(call.tags, str(message.get("tags", ""))) or conflict(call.given, message.get("given") or {})
@@ -88,24 +83,6 @@ class Lockstep:
         )
         if differ or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages)
-
-    def _remark_one_sided(self, entry: Entry, call: Call, process: int, theirs: str) -> None:
-        """Keep a remark, for a later report, that only one side knows an argument's origin; once per place."""
-        where = f"{entry.program.function}, {entry.site or 'an unknown line'}"
-        backs = one_sided(call.tags, theirs)
-        if not backs or where in self._remarked or len(self._remarked) == MAX_REMARKS:
-            return
-        self._remarked.add(where)
-        me, back, position = self._job.me, backs[0], len(call.values) - 1 - backs[0]
-        arguments = call.described()
-        path = arguments[position]["path"] if 0 <= position < len(arguments) else f"argument {position}"
-        known, unknown = (process, me) if back in one_sided("", theirs) else (me, process)
-        tag = from_end(theirs if known == process else call.tags, back)
-        origin = self._own.provenance.describe(tag) or "an output of an earlier call"
-        self._checks.note(
-            f"At call {entry.index} ({where}), {path} is {origin} on process {known}, and of unknown origin on process "
-            f"{unknown}; this is not an error if both hold the same values."
-        )
 
     def _compare_setup(self, process: int) -> None:
         """Compare the setup: a process that has announced a call has published its setup before."""

@@ -4,11 +4,10 @@ A function called with different parameters of the same shape has the same finge
 So every output of a watched call carries a tag that says which output of which call it is, and the tags of the
 arguments have to agree between processes.
 
-A tag on one process and none on another proves nothing, and is not reported while a job runs, because it happens in
-correct programs. One process may take a batch from a cache in its memory that another normalizes on its devices (an
-elementwise program, which need not run equally often), or bring back from its host an array that it had moved there
-for lack of memory. Neither can be distinguished from a wrong array. So it is a remark in the report of a divergence
-that is proven by something else, and not reported otherwise.
+A tag on one process and none on another proves nothing, because it happens in correct programs. One process may take a
+batch from a cache in its memory that another normalizes on its devices (an elementwise program, which need not run
+equally often), or bring back from its host an array that it had moved there for lack of memory. Neither can be
+distinguished from a wrong array.
 """
 
 from __future__ import annotations
@@ -124,12 +123,6 @@ def conflicts(first: str, second: str) -> list[int]:
     """
     pairs = ((back, from_end(first, back), from_end(second, back)) for back in range(_shorter(first, second)))
     return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
-
-
-def one_sided(first: str, second: str) -> list[int]:
-    """The positions, counted as in :func:`conflicts`, at which only one of two processes knows an origin."""
-    count = _shorter(first, second) if first and second else max(len(first), len(second)) // WIDTH
-    return [back for back in range(count) if (from_end(first, back) == UNKNOWN) != (from_end(second, back) == UNKNOWN)]
 
 
 def from_end(tags: str, back: int) -> str:
