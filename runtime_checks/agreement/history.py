@@ -14,7 +14,7 @@ from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
 from spmdlint.runtime_checks.calls.modules import module_difference
-from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,

@@ -13,16 +13,14 @@ from pathlib import Path, PurePath
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in, recorded_in
 from spmdlint.runtime_checks.recording.reading import (
+    Row,
+    damage_sentences,
+    damaged_in,
     read,
-    read_build,
-    read_end,
-    read_lockstep,
-    read_omitted,
-    read_programs,
+    read_lines,
+    recorded_in,
 )
-from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report
@@ -112,14 +110,15 @@ def load(folder: Path) -> Recorded:
         for process, path in files.items()
         if jobs[process] == wanted and process not in unknown and (found := read(path))
     }
-    omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
+    lines = {process: read_lines(files[process]) for process in rows}
+    omitted = {process: told.omitted for process, told in lines.items() if told.omitted}
     others = [process for process, job in jobs.items() if job != wanted and process not in unknown]
     damaged = {process: faults for process, faults in damaged.items() if process not in others}
     # Where lines are lost, calls may be: such a process has not ended with fewer calls than others.
-    ends = {process: end for process in rows if process not in damaged and (end := read_end(files[process]))}
-    programs = {process: read_programs(files[process]) for process in rows}
-    lockstep = [process for process in rows if read_lockstep(files[process])]
-    build = next((told for process in sorted(rows) if (told := read_build(files[process]))), Build())
+    ends = {process: told.end for process, told in lines.items() if process not in damaged and told.end}
+    programs = {process: told.programs for process, told in lines.items()}
+    lockstep = [process for process, told in lines.items() if told.lockstep]
+    build = next((told.build for _, told in sorted(lines.items()) if told.build), Build())
     return Recorded(rows, programs, omitted, others, ends, lockstep, damaged, build)
 
 

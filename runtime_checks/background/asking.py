@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from spmdlint.runtime_checks.agreement.history import History, Programs, Texts, Told, read_history
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.recording.reading import read, read_programs
-from spmdlint.runtime_checks.recording.replay import Replay, unpack
+from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
 from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, Question, State, Where
 from spmdlint.runtime_checks.transport.job import Job
 
@@ -132,7 +131,7 @@ class Asking:
             return known
         path = self._job.recording_of(process)
         if path is not None:
-            found = read_programs(path).get(digest, ProgramRecord())
+            found = read_lines(path).programs.get(digest, ProgramRecord())
         else:
             answer = self.ask([process], {"program": digest}).get(process, Answer())
             found = answer.get("program") or ProgramRecord()

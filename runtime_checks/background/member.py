@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
-from spmdlint.runtime_checks.recording.replay import pack
+from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (

@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
-from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
@@ -217,8 +217,8 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
             told = State(state="died", detail=unsaid(status))
         state = str((told or State()).get("state") or "running")
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
-        programs[number] = read_programs(folder / f"{number}.ledger")
-        omitted[number] = read_omitted(folder / f"{number}.ledger")
+        lines = read_lines(folder / f"{number}.ledger")
+        programs[number], omitted[number] = lines.programs, lines.omitted
     report = judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord()))
     if report is not None:
         report.notes += not_recorded(omitted)

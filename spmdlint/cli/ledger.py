@@ -70,7 +70,7 @@ def _page(folder: Path, path: Path | None) -> int:
     from spmdlint.runtime_checks.agreement.offline import load
     from spmdlint.runtime_checks.page.html import page
     from spmdlint.runtime_checks.page.jobs import recorded_job
-    from spmdlint.runtime_checks.recording.damage import damage_sentences
+    from spmdlint.runtime_checks.recording.reading import damage_sentences
     from spmdlint.runtime_checks.reporting.sentences import name_processes
 
     recorded = load(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
-from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import ProgramRecord
 from spmdlint.runtime_checks.reporting.report import ADVICE, ADVICE_ON
 

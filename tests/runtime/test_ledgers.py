@@ -16,10 +16,9 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.recording import writing
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.recording.layout import CALLS, pack_runs, unpack_runs
-from spmdlint.runtime_checks.recording.reading import read, read_programs
+from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.recording.retention import KEPT, earlier, job_of
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.writing import CALLS, Recording, pack_runs, unpack_runs
 from tests.runtime.fakes import program
 from tests.runtime.jobs import rehearse
 
@@ -287,7 +286,7 @@ def test_programs_of_thousands_of_devices_are_recorded_whole(tmp_path, capsys, m
     status, data = diff(tmp_path, capsys)
     assert (status, data["report"]["kind"], data["report"]["index"]) == (3, "program", 90)
     assert not [note for note in data["notes"] if "full" in note]
-    assert all(record["devices"] == devices for record in read_programs(tmp_path / "0.ledger").values())
+    assert all(record["devices"] == devices for record in read_lines(tmp_path / "0.ledger").programs.values())
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, full: int, short: int, most: int) -> None:
@@ -312,7 +311,7 @@ def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd
             assert what in note
     assert (tmp_path / "0.events").stat().st_size < 41_000
     assert len(read(tmp_path / "0.ledger")) > 50, "what was recorded before can be read"
-    records = list(read_programs(tmp_path / "0.ledger").values())
+    records = list(read_lines(tmp_path / "0.ledger").programs.values())
     assert "arguments" in records[0]
     assert "arguments" not in records[-1]
 
