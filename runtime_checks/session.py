@@ -9,6 +9,7 @@ from pathlib import Path
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.background.member import Background
@@ -47,7 +48,7 @@ class Session:
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, checks, self._complete)
         self.others = others = OtherProcesses(job, own)
-        self.setup = setup = Setup(job, checks)
+        self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
         self.provenance = own.provenance
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
@@ -56,28 +57,18 @@ class Session:
         recording = _recording(folder / f"{me}.ledger", store.job, options.mode) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
-            self.background = Background(job, own, others, checks, ending, recording)
+            self.background = Background(parts, recording)
             checks.tell_aside.append(ending.wake_all)
         elif recording is not None and options.mode == "lockstep":
             own.recorded = Journal(Ledger(), recording, lambda: None)
-        self._lockstep = Lockstep(job, own, others, checks, ending, setup)
-        self.health = Health(job, own, checks, self.background)
-        self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
+        self._lockstep = Lockstep(parts)
+        self.health = Health(parts, self.background)
+        self.closing = Closing(parts, ending, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
     def watcher(self, demand: Demand) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
-        return Watcher(
-            self.job,
-            self.own,
-            self.others,
-            self.checks,
-            self.ending,
-            self.setup,
-            self.background,
-            self.health,
-            demand,
-        )
+        return Watcher(self.parts, self.ending, self.background, self.health, demand)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
@@ -141,7 +132,7 @@ class Session:
         try:
             if not self.checks.joins(wait=True):
                 return
-            self.setup.publish()
+            self.parts.setup.publish()
             agree()
         except (StoodDownError, WaitedEnoughError):
             return

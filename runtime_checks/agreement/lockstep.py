@@ -6,23 +6,18 @@ import time
 from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.apart import tell_apart
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import Difference, compare, known_side
-from spmdlint.runtime_checks.agreement.verdicts import Verdicts
-from spmdlint.runtime_checks.agreement.waiting import Outlook, Waiting
+from spmdlint.runtime_checks.agreement.waiting import Waiting
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.calls.modules import module_difference, pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Message, Place, ProgramRecord, Side
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import differs, last_agreed, name_processes, racing_threads
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
@@ -31,23 +26,17 @@ DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a dif
 class Lockstep:
     """The agreement on one call after another; :meth:`agree` returns only if all agree."""
 
-    def __init__(
-        self, job: Job, own: ThisProcess, others: OtherProcesses, checks: Checks, verdicts: Verdicts, setup: Setup
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
-        self._verdicts = verdicts
-        self._setup = setup
-        self._outlook = Outlook(job, own, others, checks, verdicts)
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._verdicts, self._setup = parts.verdicts, parts.setup
         self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
 
     def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
         """Compare with all others of the group; raises or ends the process if they differ."""
         exchange = self._job.exchange
         digest = call.program.digest
-        waiting = Waiting(self._outlook, group, entry, lambda: self._details(entry, call), within)
+        waiting = Waiting(self._parts, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
         message: Message = {**Message(digest=digest, tags=call.tags), **entry.brief()}
         if call.source is not None:

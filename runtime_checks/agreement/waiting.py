@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, Verdicts, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
+    OVER,
     call_words,
     ended_field,
     missing,
     name_processes,
-    place,
     through_helper,
 )
-from spmdlint.runtime_checks.transport.job import Job
 
 T = TypeVar("T")
-BY_PROGRAM = {"disabled": "called disable()", "interrupted": "was interrupted"}  # ends that are no divergence
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 SHOWN = 3  # late processes that are described at a time
@@ -38,17 +33,6 @@ LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large 
 LOOKS_A_SECOND = 256  # of all processes together take
 CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What is looked at, and acted on, while a call waits."""
-
-    job: Job
-    own: ThisProcess
-    others: OtherProcesses
-    checks: Checks
-    verdicts: Verdicts
 
 
 class Waiting:
@@ -59,7 +43,7 @@ class Waiting:
 
     def __init__(
         self,
-        outlook: Outlook,
+        parts: Parts,
         group: Group,
         entry: Entry,
         explain: Callable[[], Details],
@@ -67,16 +51,13 @@ class Waiting:
     ) -> None:
         self._explain = explain
         self._within = within
-        self._job = outlook.job
-        self._own = outlook.own
-        self._others = outlook.others
-        self._checks = outlook.checks
-        self._verdicts = outlook.verdicts
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         self._group = group
         self._entry = entry
         self._began = time.monotonic()
         self._told_wait = False
-        self._warn_after = outlook.job.options.late_after
+        self._warn_after = parts.job.options.late_after
         self._ask_after = ASK_EVERY
         self._answered = 0.0
         self._look_after = self._circle_at = 0.0
@@ -100,12 +81,12 @@ class Waiting:
             return
         gone = self._others.ended_among(absent)
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
-        aside = {process: state for process, state in gone.items() if state["state"] == "aside"}
-        over = {process: state for process, state in short.items() if state["state"] in BY_PROGRAM}
-        if short.keys() - over.keys() - aside.keys() and not aside:
+        aside = [process for process, state in gone.items() if state["state"] == "aside"]
+        over = [process for process, state in short.items() if state["state"] in OVER]
+        if not aside and len(over) < len(short):
             self._verdicts.settle(self._missing(short))
         if aside or over:
-            self._step_aside({**aside, **over})
+            self._step_aside(aside or over)
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
@@ -119,23 +100,14 @@ class Waiting:
             self._warn_after *= 2
             self._tell_late(absent, waited)
 
-    def _step_aside(self, over: Mapping[int, State]) -> NoReturn:
+    def _step_aside(self, over: Iterable[int]) -> NoReturn:
         """Go on without checks, as others do for which this process would wait in vain."""
         told = self._job.exchange.aside()
-        by_program = {process: state for process, state in over.items() if state["state"] in BY_PROGRAM}
         if told is not None and told.get("by_program"):
             self._checks.step_aside(str(told.get("reason")))
-        elif by_program:
-            first = min(by_program)
-            did, at = BY_PROGRAM[by_program[first]["state"]], place(by_program[first])
-            self._checks.step_aside(
-                f"the runtime checks are off in all processes: process {first} {did}{f' at {at}' if at else ''}, and "
-                f"process {self._job.me} is in call {self._entry.index}, {call_words(self._entry.placed())}."
-            )
         else:
-            self._checks.stand_down(
-                f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
-            )
+            words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
+            self._checks.stand_down(words)
         raise StoodDownError
 
     def _look_for_life(self, process: int, waited: float) -> None:

@@ -9,23 +9,19 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.verdicts import Verdicts
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.absent import Absent
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import WINDOW
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 if TYPE_CHECKING:
@@ -56,27 +52,16 @@ class _Watched:
 class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        verdicts: Verdicts,
-        background: Background,
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
-        self._verdicts = verdicts
+    def __init__(self, parts: Parts, background: Background) -> None:
+        self._job, self._own = job, own = parts.job, parts.own
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(job, others, background.journal)
-        self.asking = Asking(job, others, background)
+        self._absent = Absent(job, parts.others, background.journal)
+        self.asking = Asking(job, parts.others, background)
         self.lateness = Lateness(job, own, self.asking)
 
     def look(self, now: float) -> None:

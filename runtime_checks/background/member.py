@@ -14,9 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.verdicts import Verdicts
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
@@ -27,7 +25,6 @@ from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
 from spmdlint.runtime_checks.recording.reading import pack
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -40,7 +37,6 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
@@ -52,25 +48,14 @@ PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 class Background:
     """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        verdicts: Verdicts,
-        recording: Recording | None,
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._checks = checks
-        self._verdicts = verdicts
-        self._recording = recording
+    def __init__(self, parts: Parts, recording: Recording | None) -> None:
+        self._job, self._own = job, own = parts.job, parts.own
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         own.ledger.on_new = self._new_group
         self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
-        self.journal.failed = checks.guard.failed
-        checks.hold_calls = self.journal.stop
-        self.leader = Leader(job, own, others, checks, verdicts, self)
+        self.journal.failed = parts.checks.guard.failed
+        parts.checks.hold_calls = self.journal.stop
+        self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)
         self.state = "running"
         self.end = State()

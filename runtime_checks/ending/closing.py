@@ -3,9 +3,8 @@
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
 
-``disable()`` is the same end in a program that goes on: in lockstep nothing is left to compare, in background mode the
-hold is short, and if the others do not come, the checks end in all processes. After an interrupt there is no hold: the
-checks are over, and the job ends as it would without them.
+How long it holds, and what follows, depends on how the program has ended (:data:`WAYS`). ``disable()`` is an end in a
+program that goes on; after it, and after an interrupt, the checks are over in all processes.
 """
 
 from __future__ import annotations
@@ -15,19 +14,21 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import Whereabouts
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
+from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.ending.end import End
+from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
-from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
+from spmdlint.runtime_checks.reporting.sentences import OVER, how_it_ended, is_without_exit, name_processes, unsaid
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -36,30 +37,48 @@ SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
 ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-DISABLE_HOLD = 10.0  # the same for a program that goes on after disable()
 ASKED = 64  # processes
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What follows an end: how long, in seconds, the process holds in lockstep, in a rehearsal, and in background mode.
+
+    ``goes_on`` is whether the program does, so that a verdict is acted on as in a call.
+    """
+
+    lockstep: float
+    rehearsal: float
+    background: float
+    goes_on: bool = False
+
+
+WAYS = {
+    "finished": Way(math.inf, math.inf, LONGEST_HOLD),
+    "raised": Way(LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
+    "disabled": Way(0, 10, 10, goes_on=True),  # in lockstep, nothing is left to compare
+    "interrupted": Way(0, 0, 0),  # the job ends as it would without the checks
+}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process, with place and message: "finished", "raised" or "interrupted".
-
-    Or "disabled": then the program goes on.
-    """
+    """How the program ended in this process, one of :data:`WAYS`, with place and message."""
 
     state: str = "finished"
     site: Site | None = None
     detail: str | None = None
 
-    @property
-    def why_over(self) -> str:
-        """Why the checks are over in all processes, if the others have not ended, too."""
-        did = "called disable()" if self.state == "disabled" else "was interrupted"
-        return f"{did}{f' at {self.site.short}' if self.site is not None else ''}"
 
+class Closing:
+    """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
-class Closing(End):
-    """The end of the program."""
+    def __init__(self, parts: Parts, ending: Ending, background: Background | None, look: Callable[[], object]) -> None:
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._setup = parts.checks, parts.setup
+        self._ending = ending
+        self._background = background
+        self._look = look
 
     def close(self, outcome: Outcome) -> None:
         """Publish how this process ended and wait for the others; does not return if the job has diverged."""
@@ -84,27 +103,26 @@ class Closing(End):
         return self._checks.active
 
     def _close(self, outcome: Outcome) -> None:
+        way = WAYS[outcome.state]
         self._setup.publish()
-        self._act_if_diverged(outcome)
+        self._act_if_diverged(way)
         if self._background is not None:
             self._background.journal.drain()  # the last calls belong to how this process ended
-        interrupted = outcome.state == "interrupted"
-        if interrupted:
+        hold = self._hold(way)
+        if not hold:
             self._end_checks(outcome)
         state = self._publish(outcome)
-        if interrupted and self._job.options.rehearsal and not self._job.interrupted():
+        if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
             self._ending.flush()
             os._exit(INTERRUPTED_STATUS)  # JAX's shutdown would wait for the others, which the launcher ends
-        if interrupted or (outcome.state == "disabled" and self._background is None):
-            return
-        ended = self._all_ended(outcome, state)
+        ended = self._all_ended(outcome, state, hold) if hold else None
         if ended is None:
             return
-        self._act_if_diverged(outcome)
+        self._act_if_diverged(way)
         report = self._last_look(outcome, ended)
         if report is not None:
             self._ending.declare(report)
-            self._act_if_diverged(outcome)
+            self._act_if_diverged(way)
         self._note_quiet(ended)
         if self._background is not None:
             if self._ending.verdict is None:
@@ -116,18 +134,26 @@ class Closing(End):
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
         if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
             self._own.recorded.end(state)
-        self._tell(outcome.state, state)
+        # What others may still ask comes first, and only then that this process has ended.
+        if self._job.folder is not None:
+            self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
+        if self._background is not None:
+            self._background.finish(outcome.state, state)
+        else:
+            self._own.publish_quiet(self._job.exchange)
+        self._job.exchange.put_state(state)
         return state
 
     def _end_checks(self, outcome: Outcome) -> None:
         """Tell the others that the checks are over, unless all end now."""
         if not self._job.interrupted():
-            words = f"the runtime checks are off in all processes: process {self._job.me} {outcome.why_over}"
-            self._job.exchange.put_aside({"reason": f"{words}.", "by_program": True})
+            at = f" at {outcome.site.short}" if outcome.site is not None else ""
+            words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
+            self._job.exchange.put_aside({"reason": words, "by_program": True})
             if self._background is not None:
                 self._ending.wake_all()
 
-    def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
+    def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
@@ -137,10 +163,9 @@ class Closing(End):
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
-                self._act_if_diverged(outcome)
-            held = time.monotonic() - began
-            if job.interrupted() or held > self._longest(outcome):
-                if outcome.state == "disabled":
+                self._act_if_diverged(WAYS[outcome.state])
+            if job.interrupted() or time.monotonic() - began > hold:
+                if outcome.state in OVER:
                     self._end_checks(outcome)
                 return None
             if background is None or self._closes():
@@ -164,19 +189,23 @@ class Closing(End):
             if found is not None:
                 ended[process] = found
 
-    def _longest(self, outcome: Outcome) -> float:
-        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
-        if outcome.state == "disabled":
-            return DISABLE_HOLD
-        if self._background is not None and not self._job.options.rehearsal:
-            return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
-        return LONGEST_HOLD if outcome.state == "raised" else math.inf
+    def _closes(self) -> bool:
+        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
+        return all(self._job.gone(process) is not None for process in range(self._job.me))
 
-    def _act_if_diverged(self, outcome: Outcome) -> None:
+    def _hold(self, way: Way) -> float:
+        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        if self._background is None:
+            return way.lockstep
+        if self._job.options.rehearsal:
+            return way.rehearsal
+        return min(way.background, ELASTIC_HOLD) if is_elastic() else way.background
+
+    def _act_if_diverged(self, way: Way) -> None:
         ending = self._ending
         if ending.look() is None:
             return
-        if outcome.state == "disabled":
+        if way.goes_on:
             if not ending.acknowledged.is_set():  # what was raised before, the program has caught
                 ending.act()
         elif self._job.options.on_divergence == "report":

@@ -11,17 +11,15 @@ import signal
 import threading
 import time
 
-from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.abort import AbortHold
 from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
 from spmdlint.runtime_checks.ending.stuck import end_if_died, pause
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
 from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.25  # seconds between two looks, each of which is three system calls
@@ -52,10 +50,8 @@ class LastWords:
     lock of the thread that aborts. Both are started before they are needed: none can be once the interpreter exits.
     """
 
-    def __init__(self, job: Job, own: ThisProcess, checks: Checks, ending: Ending, background: Background) -> None:
-        self._job = job
-        self._own = own
-        self._checks = checks
+    def __init__(self, parts: Parts, ending: Ending, background: Background) -> None:
+        self._job, self._own, self._checks = parts.job, parts.own, parts.checks
         self._ending = ending
         self._background = background
         self._hold = AbortHold()

@@ -49,6 +49,10 @@ def calls(records: Places) -> str:
     return "; ".join(told)
 
 
+OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
+"""How the program of a process has ended the checks in all: ends that are no divergence."""
+
+
 LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import blaming_threads, diverged
 from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -36,23 +32,11 @@ class Watcher:
     """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
 
     def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        ending: Ending,
-        setup: Setup,
-        background: Background | None,
-        health: Health,
-        demand: Demand,
+        self, parts: Parts, ending: Ending, background: Background | None, health: Health, demand: Demand
     ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._setup = parts.checks, parts.setup
         self._ending = ending
-        self._setup = setup
         self._background = background
         self._health = health
         self._stop = threading.Event()
@@ -63,8 +47,8 @@ class Watcher:
         self._told_launcher = False
         self._demand = demand
         self._last_words = None
-        if background is not None and job.folder is None:
-            self._last_words = LastWords(job, own, checks, ending, background)
+        if background is not None and parts.job.folder is None:
+            self._last_words = LastWords(parts, ending, background)
         self._wake = threading.Event()
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:

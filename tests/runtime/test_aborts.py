@@ -349,7 +349,7 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
         background = job.sessions[1].background
         assert background is not None
         one, ended, left = job.sessions[1], threading.Event(), threading.Event()
-        words = LastWords(one.job, one.own, one.checks, one.ending, background)
+        words = LastWords(one.parts, one.ending, background)
         hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
         words._hold = hold  # type: ignore[assignment]
 
