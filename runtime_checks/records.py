@@ -169,7 +169,6 @@ class State(Place, Build, total=False):
     finals: dict[str, tuple[Count, str]]
     sizes: dict[str, Count]
     quiet: dict[str, Count]
-    undecided: dict[str, Count]
     off: list[str]
     unplaced: list[str]
     threads: list[str]

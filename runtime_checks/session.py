@@ -110,10 +110,10 @@ class Session:
     def _note_quiet(self, call: Call) -> None:
         """Count a call that is not compared, and keep where it was made."""
         own = self.own
-        own.ledger.note_quiet(call.program)
         if call.program.undecided:
             self.checks.note(undecided(call.program.function))
             return  # it may have communicated, and then explains nothing
+        own.ledger.note_quiet(call.program)
         group = own.ledger.group(call.program.processes)
         if self.background is None:
             own.quiet.note(group, call, group.count, each=True)

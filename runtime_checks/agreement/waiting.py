@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import Whereabouts
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.standins import explained, late_words
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
@@ -24,15 +26,43 @@ from spmdlint.runtime_checks.reporting.sentences import (
     name_processes,
     through_helper,
 )
+from spmdlint.runtime_checks.transport.job import Job
 
 T = TypeVar("T")
-ASK_EVERY = 4.0  # seconds between two questions to an awaited process
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
+ASKED = 64  # of all processes together take in a second
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 SHOWN = 3  # late processes that are described at a time
 LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
 LOOKS_A_SECOND = 256  # of all processes together take
 CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
+
+
+class Life:
+    """Whether the checks of those that this process waits for still answer: they may have gone on, or ended, unseen."""
+
+    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
+        self._job = job
+        self._checks = checks
+        self._asked = asked
+        self._every = max(ASK_EVERY, job.count / ASKED)
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
+            return
+        if self._asked.lives(processes[0]):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            self._checks.stand_down(
+                f"the runtime checks are off from now on: those of process {processes[0]} have not answered for "
+                f"{silence:.0f} s. It has died, is stopped, or its checks have failed."
+            )
 
 
 class Waiting:
@@ -58,8 +88,7 @@ class Waiting:
         self._began = time.monotonic()
         self._told_wait = False
         self._warn_after = parts.job.options.late_after
-        self._ask_after = ASK_EVERY
-        self._answered = 0.0
+        self._life = Life(parts.job, parts.checks, parts.others)
         self._look_after = self._circle_at = 0.0
 
     def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
@@ -93,9 +122,9 @@ class Waiting:
         if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
             self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
-        if waited > self._ask_after and not self._job.options.rehearsal:
-            self._ask_after = waited + ASK_EVERY
-            self._look_for_life(absent[0], waited)
+        self._life.look(absent)
+        if not self._checks.active:
+            raise StoodDownError
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
@@ -109,17 +138,6 @@ class Waiting:
             words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
             self._checks.stand_down(words)
         raise StoodDownError
-
-    def _look_for_life(self, process: int, waited: float) -> None:
-        """Step aside if the checks of an awaited process are silent: it may have gone on without them."""
-        if self._others.whereabouts(process) is not None:
-            self._answered = waited
-        elif waited - self._answered > SILENT:
-            self._checks.stand_down(
-                f"the runtime checks are off from now on: those of process {process} have not answered for "
-                f"{waited - self._answered:.0f} s. It has died, is stopped, or its checks have failed."
-            )
-            raise StoodDownError
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""

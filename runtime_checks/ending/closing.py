@@ -17,19 +17,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import Whereabouts
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
+from spmdlint.runtime_checks.agreement.waiting import Life
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
-from spmdlint.runtime_checks.reporting.sentences import OVER, how_it_ended, is_without_exit, name_processes, unsaid
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
+from spmdlint.runtime_checks.reporting.sentences import OVER, how_it_ended, name_processes, unsaid
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
@@ -37,7 +34,6 @@ SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
 ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-ASKED = 64  # processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,6 @@ class Closing:
         if report is not None:
             self._ending.declare(report)
             self._act_if_diverged(way)
-        self._note_quiet(ended)
         if self._background is not None:
             if self._ending.verdict is None:
                 self._job.exchange.put_over()
@@ -227,21 +222,11 @@ class Closing:
         dead = {process: one for process, one in ended.items() if one["state"] == "died"}
         if dead and outcome.state == "raised":
             # An exception after a peer's death is a consequence of it.
-            return self._after_death(ended, dead)
+            processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
+            then = f", and {name_processes(set(ended) - set(dead))} could not continue"
+            threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
+            return after_death(dead, then, None, processes, threads)
         return self._without_exit(ended)
-
-    def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
-        processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-        words = "; ".join(f"process {n} {how_it_ended(one.get('detail'))}" for n, one in sorted(dead.items()))
-        left = all(is_without_exit(one.get("detail")) for one in dead.values())
-        others = name_processes(set(ended) - set(dead))
-        message = (
-            f"{f'{words},' if left else f'{name_processes(dead)} died ({words}),'} and {others} could not continue."
-        )
-        report = diverged("missing", message, None, processes, "left" if left else "died")
-        return blaming_threads(
-            report, {process: names for process, one in ended.items() if (names := one.get("threads"))}
-        )
 
     def _without_exit(self, ended: dict[int, State]) -> Report | None:
         """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
@@ -268,20 +253,6 @@ class Closing:
             processes[process].detail = unsaid(statuses[process])
         return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
 
-    def _note_quiet(self, ended: dict[int, State]) -> None:
-        quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
-        self._note_unequal(quiet, "which has no collective", "That is harmless.")
-        undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
-        unknown = "of which it is not known whether it communicates"
-        self._note_unequal(undecided, unknown, "Look there first if something hangs or differs.")
-
-    def _note_unequal(self, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
-        for name in sorted({name for one in counted.values() for name in one}):
-            counts = {process: one.get(name, 0) for process, one in counted.items()}
-            if len(set(counts.values())) > 1:
-                words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-                self._checks.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")
-
 
 def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str:
     """How processes ended that did not say so, by their exit statuses, and after how many calls of these groups."""
@@ -299,32 +270,6 @@ def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str
 def _how(status: int) -> str:
     how = how_it_ended(unsaid(status))
     return how if status < 0 else f"{how},"
-
-
-class Life:
-    """Whether the checks of those that this process waits for still answer: if not, they may have ended unseen."""
-
-    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
-        self._job = job
-        self._checks = checks
-        self._asked = asked
-        self._every = max(ASK_EVERY, job.count / ASKED)
-        self._heard = time.monotonic()
-        self._due = self._heard + self._every
-
-    def look(self, processes: Sequence[int]) -> None:
-        """Ask one of the processes from time to time; steps aside after a long silence."""
-        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
-            return
-        if self._asked.lives(processes[0]):
-            self._heard = time.monotonic()
-        self._due = time.monotonic() + self._every
-        silence = time.monotonic() - self._heard
-        if silence > SILENT / ASK_EVERY * self._every:
-            self._checks.stand_down(
-                f"the runtime checks are off at the end of this job: those of process {processes[0]} have not "
-                f"answered for {silence:.0f} s, and how it ended is not known."
-            )
 
 
 def is_elastic() -> bool:

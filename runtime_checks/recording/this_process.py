@@ -88,7 +88,6 @@ class ThisProcess:
             "unplaced": sorted(self.unplaced.names),
             "threads": sorted(self.racing)[:THREADS],
             "off": self.layers_off,
-            "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,

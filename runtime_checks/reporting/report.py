@@ -22,6 +22,7 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    how_it_ended,
     is_abort,
     is_without_exit,
     name_processes,
@@ -217,6 +218,21 @@ def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Rep
         report.explained_by = [THREADS_RULE, *report.explained_by]
         report.advice = ADVICE_ON["threads"]
     return report
+
+
+def after_death(
+    dead: Mapping[int, State],
+    then: str,
+    index: int | None,
+    processes: Mapping[int, ProcessReport],
+    threads: Mapping[int, Sequence[str]],
+) -> Report:
+    """A report on processes that ended without a word, and what followed; ``threads`` as in :func:`blaming_threads`."""
+    words = "; ".join(f"process {number} {how_it_ended(one.get('detail'))}" for number, one in sorted(dead.items()))
+    left = all(is_without_exit(one.get("detail")) for one in dead.values())
+    message = f"{words}{then}." if left else f"{name_processes(dead)} died: {words}{then}."
+    report = diverged("missing", message, index, processes, "left" if left else "died")
+    return blaming_threads(report, threads)
 
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:

@@ -11,8 +11,7 @@ from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import blaming_threads, diverged
-from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
+from spmdlint.runtime_checks.reporting.report import after_death
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -254,13 +253,8 @@ class Watcher:
         if last is not None:
             processes[me] = own.report(last, "calling")
             processes[me].stack = mine["stack"]
-        words = "; ".join(f"process {n} {how_it_ended(state.get('detail'))}" for n, state in sorted(dead.items()))
-        left = all(is_without_exit(state.get("detail")) for state in dead.values())
-        message = f"{words}." if left else f"{name_processes(dead)} died: {words}."
-        index = last.index if last else None
-        report = diverged("missing", message, index, processes, "left" if left else "died")
-        blaming_threads(report, {me: sorted(own.racing)} if own.racing else {})
-        self._ending.declare(report)
+        threads = {me: sorted(own.racing)} if own.racing else {}
+        self._ending.declare(after_death(dead, "", last.index if last else None, processes, threads))
         self._ending.leave()
 
 
