@@ -82,7 +82,7 @@ class Hook:
             self._give_up(too_old)
             return
         self._follow_lifetime()
-        self._new_demand()
+        self._demand = Demand(self.options.report_signal)
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._own_hook
         if connected_client() is not None:
@@ -185,7 +185,6 @@ class Hook:
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
-            self._answer_with("there is nothing to report on demand: the job has one process.")
             return
         too_large = too_many(self.options.mode, count, 'mode="background"')
         if too_large is not None:
@@ -193,8 +192,6 @@ class Hook:
             return
         self._jobs += 1
         self._store = store = Store(client, f"{ROOT}/{self._generation}.{self._jobs}")
-        if self.options.mode == "background" and not store.lists:
-            raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
         session = Session(store, me, count, self.options)
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
@@ -218,9 +215,9 @@ class Hook:
             # A restarted process has no past to compare, so the checks are over for all.
             self.why_idle = "this process was restarted within the job"
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
-            self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher(self._demand or self._new_demand())
+        self._demand = self._demand or Demand(self.options.report_signal)
+        self._watcher = watcher = session.watcher(self._demand)
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -249,7 +246,6 @@ class Hook:
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
-        self._answer_with(f"there is nothing to report on demand: the runtime checks are off. {reason}")
         if self._store is not None:
             with suppress(Exception):
                 close_door(self._store, f"those of process {self._process_number} cannot start. {reason}")
@@ -335,16 +331,6 @@ class Hook:
             self._left(*self._exiting[:2])
         return self._outcome
 
-    def _new_demand(self) -> Demand:
-        self._demand = demand = Demand(self.options.report_signal)
-        return demand
-
-    def _answer_with(self, words: str) -> None:
-        """There is nothing more to report on demand."""
-        demand, self._demand = self._demand, None
-        if demand is not None:
-            demand.stop(words)
-
     def _deactivate(self, why: str) -> None:
         if self._listener is not None:
             self._listener.stop()
@@ -352,7 +338,9 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
-        self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
+        if self._demand is not None:
+            self._demand.stop()
+            self._demand = None
         if self.interception is not None:
             self.interception.remove()
             self.interception = None

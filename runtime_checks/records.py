@@ -145,7 +145,6 @@ class Where(Place, total=False):
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
-    uncounted: dict[str, list[QuietRecord]]
 
 
 class Build(TypedDict, total=False):
@@ -174,7 +173,6 @@ class State(Place, Build, total=False):
     threads: list[str]
     stack: list[str] | None
     place: str | None
-    uncounted: dict[str, list[QuietRecord]]
 
 
 class Gone(TypedDict):

@@ -54,7 +54,7 @@ class Session:
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
         if folder is not None or options.mode == "background":
             store.name_job()
-        recording = _recording(folder / f"{me}.ledger", store.job, options.mode) if folder else None
+        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts, recording)
@@ -143,10 +143,10 @@ class Session:
         report.notes = [*report.notes, *self.checks.notes]
 
 
-def _recording(path: Path, job: str, mode: str) -> Recording | None:
+def _recording(path: Path, job: str) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path, job, lockstep=mode == "lockstep")
+        return Recording(path, job)
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None

@@ -45,7 +45,7 @@ Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 class History:
     """One process: its state, and per group its members, its count and its last calls by index.
 
-    ``quiet`` are its calls without a collective. ``lockstep`` is whether each call waited until all agreed on it.
+    ``quiet`` are its calls without a collective.
     """
 
     state: str = "running"
@@ -55,11 +55,6 @@ class History:
     end: State = field(default_factory=lambda: State())
     last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
-    lockstep: bool = False
-
-    def held_at(self, row: Row | None) -> bool:
-        """Whether a call is the last one and was held back in lockstep, as far as is known: it was not dispatched."""
-        return self.lockstep and row is not None and row is self.last and self.state != "finished"
 
     def is_threaded(self, group: str) -> bool:
         """Whether other threads than the main one make calls of a group."""
@@ -73,9 +68,9 @@ class History:
         self.last = row
 
 
-def read_history(state: str, rows: Iterable[Row], end: State | None = None, *, lockstep: bool = False) -> History:
+def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
     """A history from rows in the order of the calls."""
-    history = History(state=state, end=State() if end is None else end, lockstep=lockstep)
+    history = History(state=state, end=State() if end is None else end)
     for row in rows:
         history.add(row)
     return history
@@ -93,7 +88,7 @@ def judge(
     what a process's call was given.
     """
     found = _difference(histories, programs, texts, given) or _crossing(histories) or _circle(histories)
-    return found or _missing(histories, programs, texts)
+    return found or _missing(histories, programs)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -130,7 +125,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 report.notes += last_agreed(there[one].function or "it", max(before, default=None))
             if _are_racing(rows, there):
                 report.advice = ADVICE_ON["threads"]
-            return explained(report, group, records, _quiet(inside, key), texts)
+            return explained(report, group, records, _quiet(inside, key))
     return None
 
 
@@ -260,7 +255,7 @@ def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -
     return [other for other in among if other in row.members and histories[other].counts.get(row.group, 0) < row.index]
 
 
-def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
+def _missing(histories: Mapping[int, History], programs: Programs) -> Report | None:
     for key, group, inside in _groups(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
         most = max(counts.values())
@@ -283,8 +278,7 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         if calling is not None:
             place = calling.told()
             where = f", {call_words(place, through_helper(place))}"
-        held = all(inside[process].held_at(inside[process].rows[key].get(made + 1)) for process in ahead)
-        others = f"{name_processes(ahead)} {'waited in' if held else 'made'} call {made + 1}{where}"
+        others = f"{name_processes(ahead)} came to call {made + 1}{where}"
         message = missing({first: processes[first].told()}, made, group, others)
         field = ended_field({"state": short[first].state, "detail": short[first].end.get("detail")})
         report = diverged("missing", message, made + 1, processes, field)
@@ -294,7 +288,7 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
             return report
         rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
         records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
-        return explained(report, group, records, quiet, texts)
+        return explained(report, group, records, quiet)
     return None
 
 

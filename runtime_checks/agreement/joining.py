@@ -190,13 +190,8 @@ class Joining:
         return self._store.get(DECISION, Decision)
 
     def _members(self) -> dict[int, Member | None]:
-        if not self._store.lists:
-            return {process: one for process in range(self._count) if (one := self._member(process)) is not None}
         texts = self._store.texts("join/member")
         return {int(name): _read(text) for name, text in texts.items() if name.isdigit() and int(name) < self._count}
-
-    def _member(self, process: int) -> Member | None:
-        return self._store.get(f"join/member/{process}", Member)
 
 
 def close_door(store: Store, reason: str) -> None:

@@ -7,7 +7,7 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -34,7 +34,7 @@ class Recorded:
     """The rows and programs of each process, by its number.
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
-    ``ends`` is how the programs ended, if that is recorded; ``lockstep`` are the processes recorded in that mode.
+    ``ends`` is how the programs ended, if that is recorded.
     ``damaged`` is what is wrong with the files of a process, whether something can be read or not. ``build`` is what
     the first process that says so ran with.
     """
@@ -44,7 +44,6 @@ class Recorded:
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
     others: Sequence[int] = ()
     ends: Mapping[int, State] = field(default_factory=dict)
-    lockstep: Collection[int] = ()
     damaged: Mapping[int, Sequence[str]] = field(default_factory=dict)
     build: Build = field(default_factory=lambda: Build())
 
@@ -58,9 +57,7 @@ class Recorded:
         """The histories for the verdict; one without an end may have been killed before its next call."""
         ends = {process: self.ends.get(process, State()) for process in self.rows}
         return {
-            process: read_history(
-                ends[process].get("state") or "running", found, ends[process], lockstep=process in self.lockstep
-            )
+            process: read_history(ends[process].get("state") or "running", found, ends[process])
             for process, found in self.rows.items()
         }
 
@@ -117,9 +114,8 @@ def load(folder: Path) -> Recorded:
     # Where lines are lost, calls may be: such a process has not ended with fewer calls than others.
     ends = {process: told.end for process, told in lines.items() if process not in damaged and told.end}
     programs = {process: told.programs for process, told in lines.items()}
-    lockstep = [process for process, told in lines.items() if told.lockstep]
     build = next((told.build for _, told in sorted(lines.items()) if told.build), Build())
-    return Recorded(rows, programs, omitted, others, ends, lockstep, damaged, build)
+    return Recorded(rows, programs, omitted, others, ends, damaged, build)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:

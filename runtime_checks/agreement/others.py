@@ -59,11 +59,11 @@ class OtherProcesses:
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
-        told = self._job.exchange.states() if self._job.store.lists else None
+        told = self._job.exchange.states()
         found = {}
         for process in processes:
-            unknown = told is None or process in told or self._job.gone(process) is not None
-            state = self.ended(process) if unknown else None
+            known = process in told or self._job.gone(process) is not None
+            state = self.ended(process) if known else None
             if state is not None:
                 found[process] = state
         return found

@@ -10,12 +10,12 @@ from typing import NoReturn, TypeVar
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.others import Whereabouts
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.standins import explained, late_words
+from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
+from spmdlint.runtime_checks.records import Details, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
@@ -197,14 +197,6 @@ class Waiting:
         message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
         self._verdicts.settle(diverged("sequence", message, entry.index, processes))
 
-    def _ran_alone(self, answer: Where) -> str:
-        """The words on a late process that ran this call without a collective, or ""."""
-        entry, key = self._entry, self._group.key
-        call: Place = {**entry.placed(), "defined_at": entry.program.defined_at}
-        mine = self._own.quiet.recent([self._group]).get(key, [])
-        words = late_words(call, mine, answer.get("uncounted", {}).get(key, []), entry.index)
-        return f"; it {words}" if words else ""
-
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         entry, exchange, me = self._entry, self._job.exchange, self._job.me
@@ -218,7 +210,6 @@ class Waiting:
                 place = answer.get("place") or "an unknown line"
                 made = answer.get("counts", {}).get(self._group.key, 0)
                 where = f"it is at {place}, after {made} {'call' if made == 1 else 'calls'}"
-                where += self._ran_alone(answer)
                 if answer.get("stack"):
                     where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
             write_error(

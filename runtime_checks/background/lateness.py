@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
@@ -96,8 +95,6 @@ class Lateness:
             arrived += not by
             place = where.get("place") or "an unknown line"
             lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
-            alone = self._ran_alone(group, first, where)
-            lines += [f"  process {process} {alone}"] if alone else []
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
@@ -116,11 +113,6 @@ class Lateness:
             lines.append(f"  process {process} is at {where.get('place') or 'an unknown line'}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         return lines
-
-    def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
-        """The words on a late process that ran the call that others wait in without a collective, or ""."""
-        mine = self._own.quiet.recent([group]).get(group.key, [])
-        return late_words(there.call(), mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 
 def _counted(where: Where, group: Group, sample: Sample) -> int:

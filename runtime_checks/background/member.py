@@ -242,7 +242,7 @@ class Background:
         """The lowered module of a program of this process, packed."""
         reference = self._modules.get(digest)
         read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else self._own.quiet.texts(digest)
+        return pack_texts(read()) if read is not None else {}
 
     def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.offline import not_recorded
-from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
@@ -80,9 +79,8 @@ def _concluded(
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
             processes[str(number)] = _waiting(processes[str(number)], states[number] or State())
-        notes = list(_ran_alone(states, behind))
         words = _late_message(states, statuses, behind) if mode != "off" else _late_unchecked(states, statuses)
-        late = Report("late", words, processes=processes, notes=notes)
+        late = Report("late", words, processes=processes)
         return late, TIMEOUT_STATUS
     if interrupted is not None:
         return Report("failed", _interrupted_message(interrupted), processes=processes), INTERRUPTED_STATUS
@@ -313,17 +311,6 @@ def _behind(states: States) -> list[int]:
     most = {key: max(one.get(key, 0) for one in counts.values()) for key in next(iter(groups))}
     found = [number for number, one in sorted(counts.items()) if any(one.get(key, 0) < most[key] for key in most)]
     return found if len(found) < len(counts) else []
-
-
-def _ran_alone(states: States, behind: Sequence[int]) -> Iterator[str]:
-    """Remarks on processes that ran the call that others wait in without a collective."""
-    first = next((state or State() for number, state in sorted(states.items()) if number not in behind), State())
-    call, mine, counts = _last_call(first), first.get("uncounted") or {}, first.get("counts") or {}
-    for process in behind:
-        for key, theirs in ((states[process] or State()).get("uncounted") or {}).items():
-            words = late_words(call, mine.get(key, []), theirs, int(counts.get(key, 0)))
-            if words:
-                yield f"Process {process} {words}."
 
 
 def _behind_message(states: States, behind: list[int]) -> str:

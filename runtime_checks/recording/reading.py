@@ -184,7 +184,6 @@ class Lines:
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
     build: Build = field(default_factory=lambda: Build())
-    lockstep: bool = False
     named: bool = False
     unknown: int = 0
 
@@ -208,8 +207,6 @@ class Lines:
             self.end = told["end"]
         elif "versions" in told:
             self.build = {"versions": told["versions"], "layers": told.get("layers", {})}
-        elif "lockstep" in told:
-            self.lockstep = told["lockstep"]
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:

@@ -70,7 +70,6 @@ class ThisProcess:
             "line": at.line if at else None,
             "callers": list(at.callers) if at else [],
             "call": last.placed() if last else None,
-            "uncounted": self.quiet.places(self.ledger.groups()),
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> State:

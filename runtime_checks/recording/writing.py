@@ -81,14 +81,13 @@ Line = TypedDict(
         "program": str,
         "record": RecordedProgram,
         "end": State,
-        "lockstep": bool,
         "omitted": str,
         "versions": dict[str, str],
         "layers": dict[str, str],
     },
     total=False,
 )
-"""A line of the second file, which is of one kind: the job, the mode, a group with its members, an event in a group, a
+"""A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
 program with its record, how the program ended, what was omitted, or what the process runs with."""
 
 
@@ -130,10 +129,10 @@ class Recording:
     """The recording of one process of a job, readable by its user only.
 
     If it can no longer be written, or is full, this is said once, and in the recording. A recording of an earlier job
-    at the same path is kept beside it. In lockstep, a call is recorded before all agree on it, which readers are told.
+    at the same path is kept beside it.
     """
 
-    def __init__(self, path: Path, job: str = UNNAMED, *, lockstep: bool = False) -> None:
+    def __init__(self, path: Path, job: str = UNNAMED) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         events = path.with_suffix(".events")
         with alone_in(path.parent):
@@ -160,8 +159,6 @@ class Recording:
         self._groups: set[str] = set()
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
-        if lockstep:
-            self._line({"lockstep": True})
 
     def add_event(
         self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False

@@ -262,4 +262,4 @@ def late(where: Where) -> State:
     """Where this process is, for a launcher that is about to end it."""
     place: Place = where
     told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
-    return {**told, "place": where["place"], "call": where["call"], "uncounted": where["uncounted"]}
+    return {**told, "place": where["place"], "call": where["call"]}
