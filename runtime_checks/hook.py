@@ -306,9 +306,8 @@ class Hook:
 
     def _end_if_stuck(self, session: Session) -> None:
         outcome = self._ended()
-        asked = session.background.leader.asking if session.background is not None else session.others
         state = session.own.end_state(outcome.state, outcome.site, outcome.detail)
-        end_if_stuck(session.job, session.ending, asked, state)
+        end_if_stuck(session.job, session.ending, session.others, state)
 
     def _attend_shutdown(self) -> None:
         """A process may be aborted even now, by a call from before: nobody must wait for it in JAX's barrier."""

@@ -141,7 +141,6 @@ class Where(Place, total=False):
     """Where a process is now; ``call`` is its last call, which it may have left behind or still be in."""
 
     call: Place | None
-    number: Count
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
@@ -246,7 +245,7 @@ class HistoryRecord(TypedDict):
 
 
 class Question(TypedDict, total=False):
-    """What one process asks another in background mode."""
+    """What one process asks another; all but the stack in background mode."""
 
     number: Count
     history: Count
@@ -328,12 +327,6 @@ class Aside(TypedDict, total=False):
 
     reason: str
     by_program: bool
-
-
-class Ask(TypedDict, total=False):
-    """A request for a stack, in lockstep."""
-
-    number: Count
 
 
 class Nothing(TypedDict, total=False):

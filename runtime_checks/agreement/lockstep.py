@@ -100,7 +100,7 @@ class Lockstep:
         me, exchange = self._job.me, self._job.exchange
         mine = self._details(entry, call)
         self._own.publish_quiet(exchange)
-        exchange.put_details(group.key, entry.index, mine)
+        exchange.details.say(mine, group.key, entry.index)
         details: dict[int, Details] = {me: mine}
         limit = time.monotonic() + DETAILS_WITHIN
         waits = [process for process in group.processes if process != me]
@@ -108,7 +108,7 @@ class Lockstep:
             self._verdicts.heed()
             for process in list(waits):
                 message = messages.get(process) or exchange.hear(group.key, entry.index, process, 50)
-                told = exchange.details(group.key, entry.index, process) if message else None
+                told = exchange.details.wait(group.key, entry.index, process) if message else None
                 if message is not None:
                     messages[process] = message
                 if told is not None:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import Whereabouts
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
@@ -26,7 +24,6 @@ from spmdlint.runtime_checks.reporting.sentences import (
     name_processes,
     through_helper,
 )
-from spmdlint.runtime_checks.transport.job import Job
 
 T = TypeVar("T")
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
@@ -42,11 +39,9 @@ CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 class Life:
     """Whether the checks of those that this process waits for still answer: they may have gone on, or ended, unseen."""
 
-    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
-        self._job = job
-        self._checks = checks
-        self._asked = asked
-        self._every = max(ASK_EVERY, job.count / ASKED)
+    def __init__(self, parts: Parts) -> None:
+        self._job, self._checks, self._others = parts.job, parts.checks, parts.others
+        self._every = max(ASK_EVERY, parts.job.count / ASKED)
         self._heard = time.monotonic()
         self._due = self._heard + self._every
 
@@ -54,7 +49,7 @@ class Life:
         """Ask one of the processes from time to time; steps aside after a long silence."""
         if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
             return
-        if self._asked.lives(processes[0]):
+        if self._others.lives(processes[0]):
             self._heard = time.monotonic()
         self._due = time.monotonic() + self._every
         silence = time.monotonic() - self._heard
@@ -88,7 +83,7 @@ class Waiting:
         self._began = time.monotonic()
         self._told_wait = False
         self._warn_after = parts.job.options.late_after
-        self._life = Life(parts.job, parts.checks, parts.others)
+        self._life = Life(parts)
         self._look_after = self._circle_at = 0.0
 
     def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
@@ -131,7 +126,7 @@ class Waiting:
 
     def _step_aside(self, over: Iterable[int]) -> NoReturn:
         """Go on without checks, as others do for which this process would wait in vain."""
-        told = self._job.exchange.aside()
+        told = self._job.exchange.aside.get("job")
         if told is not None and told.get("by_program"):
             self._checks.step_aside(str(told.get("reason")))
         else:
@@ -172,11 +167,11 @@ class Waiting:
         single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
         if not self._told_wait:
             record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
-            self._job.exchange.begin_wait({**record, **entry.placed(), "single": single})
+            self._job.exchange.waits.say({**record, **entry.placed(), "single": single})
             self._told_wait = True
         if not single:
             return
-        waits = self._job.exchange.waits()
+        waits = self._job.exchange.waits.all()
         circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
         if not circle:
             return

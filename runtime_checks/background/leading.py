@@ -62,7 +62,7 @@ class Leader:
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self._absent = Absent(job, parts.others, background.journal)
         self.asking = Asking(job, parts.others, background)
-        self.lateness = Lateness(job, own, self.asking)
+        self.lateness = Lateness(job, own, parts.others)
 
     def look(self, now: float) -> None:
         """Compare the published samples in all groups that this process leads."""
@@ -220,7 +220,7 @@ class Leader:
         for group in own.ledger.groups() if tells_of_all else ():
             samples: dict[int, Sample] = {}
             for number in range(0, len(group.processes), SECTION):
-                samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
+                samples.update(self._published(f"{group.key}/{number // SECTION}"))
             samples[job.me] = self._background.own_sample(group)
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
@@ -234,7 +234,7 @@ class Leader:
         try:
             for group in self._own.ledger.groups():
                 for number in range(0, len(group.processes), SECTION):
-                    for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
+                    for process, sample in self._published(f"{group.key}/{number // SECTION}").items():
                         found[process] = max(found.get(process, 0), sample.serial)
         except StoreLostError:
             return {}

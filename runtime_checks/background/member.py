@@ -50,6 +50,7 @@ class Background:
 
     def __init__(self, parts: Parts, recording: Recording | None) -> None:
         self._job, self._own = job, own = parts.job, parts.own
+        self._others = parts.others
         self._checks, self._verdicts = parts.checks, parts.verdicts
         own.ledger.on_new = self._new_group
         self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
@@ -208,18 +209,12 @@ class Background:
 
     def answer(self) -> None:
         """Answer the questions of other processes."""
-        exchange = self._job.exchange
-        for asker, question in exchange.questions().items():
-            answer: Answer = {"number": question.get("number", 0)}
-            if not self._checks.active:
-                answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
-            else:
-                self._tell_of_calls(question, answer)
-            if question.get("stack"):
-                answer["where"] = self._own.where()
-            exchange.put_answer(asker, answer)
+        self._others.answer(self._tell_of_calls)
 
     def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+        if not self._checks.active:
+            answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
+            return
         if "history" in question:
             self.journal.drain()
             answer["history"] = self.history(question["history"])
@@ -263,9 +258,9 @@ class Background:
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
         exchange = self._job.exchange
-        if exchange.over():
+        if exchange.marked("over"):
             self.over = self.state != "running"
-        aside = exchange.aside() if self._checks.active else None
+        aside = exchange.aside.get("job") if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)
 

@@ -70,6 +70,7 @@ class Closing:
     """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
     def __init__(self, parts: Parts, ending: Ending, background: Background | None, look: Callable[[], object]) -> None:
+        self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._setup = parts.checks, parts.setup
         self._ending = ending
@@ -121,7 +122,7 @@ class Closing:
             self._act_if_diverged(way)
         if self._background is not None:
             if self._ending.verdict is None:
-                self._job.exchange.put_over()
+                self._job.exchange.mark("over")
             self._ending.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
@@ -144,7 +145,7 @@ class Closing:
         if not self._job.interrupted():
             at = f" at {outcome.site.short}" if outcome.site is not None else ""
             words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
-            self._job.exchange.put_aside({"reason": words, "by_program": True})
+            self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
             if self._background is not None:
                 self._ending.wake_all()
 
@@ -153,7 +154,7 @@ class Closing:
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
-        life = Life(job, self._checks, background.leader.asking if background is not None else self._others)
+        life = Life(self._parts)
         while len(ended) < job.count:
             if not self._checks.active:
                 return None
@@ -176,7 +177,7 @@ class Closing:
         return ended
 
     def _collect(self, ended: dict[int, State]) -> None:
-        told = self._job.exchange.states() if self._background is not None else None
+        told = self._job.exchange.states.all() if self._background is not None else None
         for process in range(self._job.count):
             if process in ended or (told is not None and process not in told and self._job.folder is None):
                 continue

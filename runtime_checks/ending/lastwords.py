@@ -117,7 +117,7 @@ class LastWords:
 
     def _look_at_others(self) -> None:
         try:
-            if self._job.exchange.is_aborting():
+            if self._job.exchange.marked("aborting"):
                 end_if_died(self._job, self._ending)
         except StoreLostError:
             self._shutting_down = False  # the client is gone, or process 0: JAX's own end follows
@@ -143,7 +143,7 @@ class LastWords:
             detail = f"killed by {name}, with which its backend or a native library ended it"
             exchange.put_state(self._own.end_state("died", None, detail))
             self._background.hasten()
-            if exchange.put_abort():
+            if exchange.mark("aborting"):
                 self._job.wake_others({"abort": self._job.me})
             self._told_others.set()
         except StoreLostError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.others import Whereabouts
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND
 from spmdlint.runtime_checks.ending.closing import is_elastic
 from spmdlint.runtime_checks.ending.declared import Ending
@@ -28,10 +28,10 @@ LONGEST = 300.0  # as long as JAX's shutdown barrier holds a process
 ASKED = 64  # processes
 
 
-def end_if_stuck(job: Job, ending: Ending, asked: Whereabouts, state: State) -> None:
+def end_if_stuck(job: Job, ending: Ending, others: OtherProcesses, state: State) -> None:
     """Wait while the processes that still run move; ends all if they do not. ``state`` is how this process ended."""
     try:
-        _wait_while_they_move(job, ending, asked, state)
+        _wait_while_they_move(job, ending, others, state)
     except StoreLostError:
         if job.me and not job.options.rehearsal and not is_elastic():
             write_error(
@@ -41,20 +41,20 @@ def end_if_stuck(job: Job, ending: Ending, asked: Whereabouts, state: State) -> 
             ending.leave()
 
 
-def _wait_while_they_move(job: Job, ending: Ending, asked: Whereabouts, state: State) -> None:
+def _wait_while_they_move(job: Job, ending: Ending, others: OtherProcesses, state: State) -> None:
     exchange, began = job.exchange, time.monotonic()
     exchange.put_state(state)
     stands: dict[int, Any] = {}
     since, aborting = began, False
     while time.monotonic() - began < LONGEST:
-        if exchange.is_ending():
+        if exchange.marked("ending"):
             ending.leave()
-        ended = exchange.states()
+        ended = exchange.states.all()
         running = [process for process in job.others if process not in ended][:ASKED]
         if not running:
             end_if_died(job, ending)
             return
-        now = {process: _place(asked.whereabouts(process)) for process in running}
+        now = {process: _place(others.whereabouts(process)) for process in running}
         if None in now.values():
             return  # it is not known what they do
         if now != stands:
@@ -69,7 +69,7 @@ def _rest(job: Job, aborting: bool) -> bool:
     until = time.monotonic() + BETWEEN
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, pause(job)))
-        if not aborting and job.exchange.is_aborting():
+        if not aborting and job.exchange.marked("aborting"):
             return True
     return aborting
 
@@ -87,7 +87,7 @@ def _place(where: Where | None) -> tuple[Any, ...] | None:
 
 def end_if_died(job: Job, ending: Ending) -> None:
     """All have ended; JAX's shutdown barrier would still wait for one that its backend has aborted."""
-    states = job.exchange.states()
+    states = job.exchange.states.all()
     died = [process for process, told in states.items() if told.get("state") == "died" and process != job.me]
     if died and not is_elastic():
         ended = "did not end by itself" if len(died) == 1 else "did not end by themselves"
@@ -102,6 +102,6 @@ def _end(job: Job, ending: Ending, running: list[int]) -> None:
         f"spmdlint: process {job.me} has ended, and {name_processes(running)} {verb} for a parallel call that "
         f"cannot complete, at one line for {STANDS:.0f} s: the job ends with status {job.options.exit_status}.\n"
     )
-    job.exchange.put_ending()
+    job.exchange.mark("ending")
     wake_many(job.exchange, running, {})
     ending.leave()

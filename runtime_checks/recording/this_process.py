@@ -113,7 +113,7 @@ class ThisProcess:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
         recent = self.quiet.recent(self.ledger.groups())
         if recent:
-            exchange.put_quiet(recent)
+            exchange.quiet.say({"calls": recent})
 
 
 def versions() -> dict[str, str]:

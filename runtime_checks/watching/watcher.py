@@ -40,7 +40,6 @@ class Watcher:
         self._health = health
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spmdlint-watch", daemon=True)
-        self._answered: object = None
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
@@ -51,7 +50,7 @@ class Watcher:
         self._wake = threading.Event()
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:
-            background.leader.asking.meanwhile = self._answer_meanwhile
+            self._others.meanwhile = self._answer_meanwhile
         self._verdict: ShortVerdict | None = None
         self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
@@ -146,10 +145,7 @@ class Watcher:
             return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
-            question = self._job.exchange.asked()
-            if question is not None and question != self._answered:
-                self._answered = question
-                self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
+            self._others.answer()
             ending.look()
         if ending.verdict is not None:
             self._enforce()
@@ -221,7 +217,7 @@ class Watcher:
             self._checks.active = False
             if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
                 self._looked_at_end = now
-                if job.exchange.is_ending():
+                if job.exchange.marked("ending"):
                     ending.leave()
             return
         if self._background is not None:

@@ -280,7 +280,7 @@ def test_who_ends_while_the_store_refuses_tells_later(start: Start, monkeypatch:
     ending = threading.Thread(target=job.sessions[1].closing.close, args=(Outcome("raised", None, "ValueError: no"),))
     ending.start()
     limit = time.monotonic() + 30
-    while job.sessions[1].job.exchange.state(1) is None and time.monotonic() < limit:
+    while job.sessions[1].job.exchange.states.get(1) is None and time.monotonic() < limit:
         time.sleep(0.01)
     report = job.report()
     job.sessions[1].background.over = True  # type: ignore[union-attr]

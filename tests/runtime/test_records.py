@@ -14,7 +14,6 @@ import pytest
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import (
     Answer,
-    Ask,
     Details,
     JobName,
     Message,
@@ -24,7 +23,6 @@ from spmdlint.runtime_checks.records import (
     SampleRecord,
     State,
     WaitRecord,
-    Where,
     Word,
     read_record,
 )
@@ -34,7 +32,6 @@ from tests.runtime.fakes import Behind, FakeClient, Job, call
 
 KINDS: dict[str, Any] = {
     "answer": Answer,
-    "ask": Ask,
     "call": Message,
     "detail": Details,
     "name": JobName,
@@ -42,7 +39,6 @@ KINDS: dict[str, Any] = {
     "program": ProgramRecord,
     "question": Question,
     "quiet": QuietRecords,
-    "stack": Where,
     "state": State,
     "verdict": Report,
     "wait": WaitRecord,
@@ -92,11 +88,11 @@ def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
         for step in range(2 - session.me):
             call(session, "step", (0, 1), line=step)
         if session.me:
-            session.job.exchange.put_stack({**session.own.where(), "number": 1})
+            session.others.answer()
             session.others.whereabouts(0)
 
     Job(2, client=client).run(body)
-    assert set(checked(client)) >= {"call", "ask", "stack", "state", "verdict"}
+    assert set(checked(client)) >= {"call", "question", "state", "verdict"}
 
 
 def test_what_is_written_behind_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
