@@ -17,8 +17,6 @@ from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
-from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.ending.stuck import end_if_stuck
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
@@ -54,7 +52,6 @@ class Hook:
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
         self._demand: Demand | None = None
-        self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
         self._outcome = Outcome()
@@ -153,7 +150,6 @@ class Hook:
                 state,
                 "shutdown",
                 before=lambda *_args, **_named: self._close(),
-                lastly=lambda _seen: self._has_shut_down(),
             )
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
@@ -290,9 +286,6 @@ class Hook:
         try:
             if session.checks.active:
                 self.guard.run(lambda: session.closing.close(self._ended()))
-            if session.ending.verdict is not None and self.options.on_divergence == "report":
-                self.guard.run(self._end_if_stuck, session)
-                self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
         except KeyboardInterrupt:  # while it waits for the others: it does not any more
             session.ending.flush()
@@ -303,22 +296,6 @@ class Hook:
             os._exit(CHECKS_FAILED_STATUS)
         finally:
             self.guard.run(self._deactivate, "the job has been shut down")
-
-    def _end_if_stuck(self, session: Session) -> None:
-        outcome = self._ended()
-        state = session.own.end_state(outcome.state, outcome.site, outcome.detail)
-        end_if_stuck(session.job, session.ending, session.others, state)
-
-    def _attend_shutdown(self) -> None:
-        """A process may be aborted even now, by a call from before: nobody must wait for it in JAX's barrier."""
-        self._last_words = self._watcher.keep_last_words() if self._watcher is not None else None
-        if self._last_words is not None:
-            self._last_words.attend_shutdown()
-
-    def _has_shut_down(self) -> None:
-        kept, self._last_words = self._last_words, None
-        if kept is not None:
-            kept.release()
 
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""

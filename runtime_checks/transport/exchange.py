@@ -166,11 +166,7 @@ class Exchange:
         return word
 
     def mark(self, word: str) -> bool:
-        """Say to all that the job is "ending", "aborting" or "over"; returns whether this process is the first.
-
-        "ending": it cannot go on. "aborting": a process is being aborted, and has published how it ended. "over": all
-        have ended, and agree.
-        """
+        """Say to all that a process is "aborting", or that the job is "over", as all agree; returns if it is new."""
         return self.store.put(f"{word}/job", Nothing())
 
     def marked(self, word: str) -> bool:

@@ -23,7 +23,6 @@ SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
-LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -52,7 +51,7 @@ class Watcher:
         if background is not None:
             self._others.meanwhile = self._answer_meanwhile
         self._verdict: ShortVerdict | None = None
-        self._asked = self._looked_at_setup = self._looked_at_end = 0.0
+        self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
     def start(self) -> None:
@@ -79,11 +78,6 @@ class Watcher:
         """Does not return if this process is being aborted: it must not end as if nothing had happened."""
         if self._last_words is not None:
             self._last_words.wait()
-
-    def keep_last_words(self) -> LastWords | None:
-        """Hand over what holds an abort: it stays when this thread ends."""
-        kept, self._last_words = self._last_words, None
-        return kept
 
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
@@ -215,10 +209,6 @@ class Watcher:
         if job.options.on_divergence == "report":
             ending.tell()
             self._checks.active = False
-            if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
-                self._looked_at_end = now
-                if job.exchange.marked("ending"):
-                    ending.leave()
             return
         if self._background is not None:
             self._background.journal.stop()

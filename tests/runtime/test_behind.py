@@ -118,7 +118,7 @@ def test_sections_are_compared_by_their_first_process(start: Start, monkeypatch:
     monkeypatch.setattr(publishing, "SECTION", 2)
     everyone = tuple(range(5))
     assert [publishing.leads("g", everyone, me) for me in everyone] == [
-        ["now/g/0", "now/g/top"], [], ["now/g/1"], [], ["now/g/2"]
+        ["g/0", "g/top"], [], ["g/1"], [], ["g/2"]
     ]  # fmt: skip
     for odd in (3, 4):
         job = start(5)
