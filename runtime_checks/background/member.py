@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.parts import Parts
@@ -84,7 +84,6 @@ class Background:
         event = self.journal.event_of(program, call.site)
         if program.digest not in self._explained:
             self._explain(program, call)
-            self._own.unplaced.look_once(call, _live_arrays)
             self._note(event, call)
             if program.value is None and self._checks.joining is None:  # each asserted value is new
                 self._served.clear()
@@ -271,13 +270,6 @@ class Background:
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()
-
-
-def _live_arrays() -> Iterable[Any]:
-    import jax
-
-    found: Iterable[Any] = jax.live_arrays()
-    return found
 
 
 def _told(event: Event) -> EventRecord:

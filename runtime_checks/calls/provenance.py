@@ -16,7 +16,7 @@ import base64
 import hashlib
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -149,24 +149,6 @@ class Unplaced:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
-
-    def look_once(self, call: Call, live: Callable[[], Iterable[Any]]) -> None:
-        """Look at the first call of a program whose later ones are not seen; ``live`` are the arrays that there are.
-
-        Where there is another array of the shape and dtype of one that is passed, it could be passed in its place.
-        """
-        program = call.program
-        if call.words or program.function in self.names or program.digest in self._seen:
-            return
-        if len(self._seen) == self.MOST:
-            return
-        self._seen[program.digest] = {}
-        passed = {id(value): value for value in call.values if getattr(value, "ndim", 0)}
-        forms = Counter(_form(value) for value in passed.values())
-        if any(many > 1 for many in forms.values()) or any(
-            _form(other) in forms and id(other) not in passed and not other.is_fully_addressable for other in live()
-        ):
-            self.names.add(program.function)
 
     def look(self, call: Call) -> None:
         """Look at the arguments of a call."""

@@ -144,7 +144,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
-    return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+    return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(states)}"
 
 
 def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
@@ -191,16 +191,13 @@ def _unseen(states: States) -> str:
     return f" Not all was seen: {', '.join(off)} {verb} off (the guide says what each layer sees)."
 
 
-def _uncompared(mode: str, states: States) -> str:
+def _uncompared(states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
-    several = "several arrays of one shape"
-    if mode == "background":
-        return f" Not compared: which of {several} was passed to {shown} (lockstep compares most)."
-    several += ", not made by parallel calls or made of one array without them,"
+    several = "several arrays of one shape, not made by parallel calls or made of one array without them,"
     return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
 
 
