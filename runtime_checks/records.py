@@ -85,12 +85,15 @@ class ProgramRecord(ProgramFields, total=False):
 class Side(ProgramRecord, Place, total=False):
     """All that is known of a call of one process, for a comparison; ``texts`` is its lowered module, packed.
 
-    ``given`` has the tags of what is meant to be one value, by the number of the argument, counted from the last.
+    ``given`` has the tags of what is meant to be one value, by the number of the argument, counted from the last,
+    ``tags`` those of the arguments' origins, and ``source`` is whether it is that of a broadcast.
     """
 
     digest: str
     given: dict[str, str]
     texts: dict[str, str]
+    tags: str
+    source: bool
 
 
 class QuietRecord(Side, total=False):

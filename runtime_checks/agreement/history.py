@@ -8,36 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.bydevice import by_device
-from spmdlint.runtime_checks.agreement.standins import explained
+from spmdlint.runtime_checks.agreement.judging import Differing, End, Missing, Texts, cycle_report
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
-from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
-    ADVICE_ON,
     ProcessReport,
     Report,
-    blaming_threads,
-    diverged,
     reported,
 )
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
-    differs,
-    ended_field,
     ended_word,
-    last_agreed,
-    missing,
     name_processes,
     through_helper,
 )
 
 ENDED = ("finished", "raised", "died")
 Programs = Callable[[int, str], ProgramRecord]
-Texts = Callable[[int, str], Mapping[str, str]]
 Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 
 
@@ -108,24 +98,20 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             found = compare(records)
             if found is None:
                 continue  # an unknown field on one side agrees with anything
-            processes = {}
-            for process, row in there.items():
-                processes[process] = reported(row.place(), "calling")
-                processes[process].arguments = records[process].get("arguments")
-                processes[process].static = records[process].get("static") or None
-                processes[process].recent = _recent(rows[process], first)
-            tell_apart(processes, records, found.field)
-            message = differs(first, group, found.words, records)
-            report = diverged(found.kind, message, first, processes, found.field)
-            if found.kind != "sequence":  # the programs of two functions differ anyway
-                report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
-            if found.field == "given":
-                one = next(iter(there))
-                before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
-                report.notes += last_agreed(there[one].function or "it", max(before, default=None))
-            if _are_racing(rows, there):
-                report.advice = ADVICE_ON["threads"]
-            return explained(report, group, records, _quiet(inside, key))
+            one = next(iter(there))
+            before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
+            call = Differing(
+                first,
+                group,
+                records,
+                places={process: row.place() for process, row in there.items()},
+                recent={process: _recent(rows[process], first) for process in there},
+                quiet=_quiet(inside, key),
+                texts=texts,
+                agreed=max(before, default=None),
+                racing=_are_racing(rows, there),
+            )
+            return call.report(found)
     return None
 
 
@@ -150,14 +136,6 @@ def _sequences(
 
 def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
     return {process: history.quiet.get(key, ()) for process, history in inside.items()}
-
-
-def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
-    """One process for each of the first two calls that differ."""
-    digests: dict[str, int] = {}
-    for process, row in sorted(rows.items()):
-        digests.setdefault(row.digest, process)
-    return list(digests.values())[:2]
 
 
 def _record(programs: Programs, process: int, row: Row) -> Side:
@@ -201,9 +179,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             mine, theirs = histories[one], histories[other]
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
-                processes = {one: reported(row.place(), "waiting"), other: reported(its.place(), "waiting")}
-                message = _cycle_words({one: row, other: its}, "wait", "is")
-                return diverged("sequence", message, row.index, processes)
+                return cycle_report({one: _end(row, "waiting"), other: _end(its, "waiting")}, row.index)
     return None
 
 
@@ -212,13 +188,10 @@ def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
     return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
 
 
-def _cycle_words(ends: Mapping[int, Row], wait: str, is_in: str) -> str:
-    told = "; ".join(
-        f"process {number} {is_in} in call {row.index} of {name_processes(row.members)} "
-        f"({row.function}, {row.filename}:{row.line})"
-        for number, row in sorted(ends.items())
-    )
-    return f"the processes {wait} for each other in a cycle: {told}."
+def _end(row: Row, state: str, detail: str | None = None) -> End:
+    process = reported(row.place(), state)
+    process.detail = detail
+    return End(row.place(), row.members, process)
 
 
 def _circle(histories: Mapping[int, History]) -> Report | None:
@@ -242,12 +215,8 @@ def _circle(histories: Mapping[int, History]) -> Report | None:
         stuck = left
     if not stuck:
         return None
-    processes = {}
-    for process, row in stuck.items():
-        processes[process] = reported(row.place(), "raised")
-        processes[process].detail = histories[process].end.get("detail")
-    first = stuck[min(stuck)]
-    return diverged("sequence", _cycle_words(stuck, "waited", "was"), first.index, processes)
+    ends = {process: _end(row, "raised", histories[process].end.get("detail")) for process, row in stuck.items()}
+    return cycle_report(ends, stuck[min(stuck)].index, "waited", "was")
 
 
 def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -> list[int]:
@@ -279,16 +248,13 @@ def _missing(histories: Mapping[int, History], programs: Programs) -> Report | N
             place = calling.told()
             where = f", {call_words(place, through_helper(place))}"
         others = f"{name_processes(ahead)} came to call {made + 1}{where}"
-        message = missing({first: processes[first].told()}, made, group, others)
-        field = ended_field({"state": short[first].state, "detail": short[first].end.get("detail")})
-        report = diverged("missing", message, made + 1, processes, field)
-        blaming_threads(report, _racing(inside, key))
-        quiet = _quiet(inside, key)
-        if not any(quiet.values()):
-            return report
         rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
-        records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
-        return explained(report, group, records, quiet)
+        calls = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        end: State = {**State(), **short[first].end, "state": short[first].state}
+        call = Missing(
+            made + 1, made, group, others, processes, calls, _quiet(inside, key), threads=_racing(inside, key)
+        )
+        return call.report({first: end})
     return None
 
 

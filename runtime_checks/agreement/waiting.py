@@ -7,20 +7,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
+from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.standins import explained
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
 from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.records import Details, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     OVER,
     call_words,
-    ended_field,
-    missing,
     name_processes,
     through_helper,
 )
@@ -152,14 +150,17 @@ class Waiting:
         made = short[first]["counts"].get(self._group.key, 0)
         place = entry.placed()
         where = call_words(place, through_helper(place))
-        told = {process: processes[process].told() for process in short}
-        waits = f"process {me} waits in call {entry.index}, {where}"
-        message = missing(told, made, self._group.processes, waits)
-        report = diverged("missing", message, entry.index, processes, ended_field(short[first]))
-        blaming_threads(report, {me: sorted(self._own.racing)} if self._own.racing else {})
-        calls = {me: known_side(entry.program.decisive(), self._explain())}
-        quiet = self._others.quiet_calls(self._group)
-        return explained(report, self._group.processes, calls, quiet)
+        call = Missing(
+            entry.index,
+            made,
+            self._group.processes,
+            f"process {me} waits in call {entry.index}, {where}",
+            processes,
+            {me: known_side(entry.program.decisive(), self._explain())},
+            self._others.quiet_calls(self._group),
+            threads={me: sorted(self._own.racing)} if self._own.racing else {},
+        )
+        return call.report(short)
 
     def _look_for_circle(self) -> None:
         group, entry, me = self._group, self._entry, self._job.me
@@ -175,22 +176,13 @@ class Waiting:
         circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
         if not circle:
             return
-        processes = {}
-        told = []
-        for process in circle:
-            if process == me:
-                processes[process] = self._own_report()
-                members: list[int] = list(group.processes)
-            else:
-                processes[process] = reported(waits[process], "waiting")
-                members = waits[process]["processes"]
-            one = processes[process]
-            told.append(
-                f"process {process} waits in call {one.index} of {name_processes(members)} "
-                f"({one.function}, {one.filename}:{one.line})"
-            )
-        message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
-        self._verdicts.settle(diverged("sequence", message, entry.index, processes))
+        ends = {
+            process: End(waits[process], waits[process]["processes"], reported(waits[process], "waiting"))
+            for process in circle
+            if process != me
+        }
+        ends[me] = End(entry.placed(), group.processes, self._own_report())
+        self._verdicts.settle(cycle_report(ends, entry.index))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""

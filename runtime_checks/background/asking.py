@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from spmdlint.runtime_checks.agreement.history import History, Programs, Texts, Told, read_history
+from spmdlint.runtime_checks.agreement.history import History, Programs, Told, read_history
+from spmdlint.runtime_checks.agreement.judging import Texts
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
 from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, State
