@@ -9,9 +9,8 @@ from pathlib import Path
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.parts import Parts
+from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.setup import Setup
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values

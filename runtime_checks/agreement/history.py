@@ -5,10 +5,11 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.bydevice import by_device
 from spmdlint.runtime_checks.agreement.judging import Differing, End, Missing, Texts, cycle_report
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
@@ -283,3 +284,40 @@ def ended_report(history: History, group: str) -> ProcessReport:
 
 def _recent(rows: Mapping[int, Row], upto: int) -> list[Place]:
     return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]
+
+
+T = TypeVar("T")
+Rows = Mapping[int, Mapping[int, T]]
+
+
+def by_device(rows: Rows[T], record: Callable[[int, T], ProgramRecord]) -> list[Rows[T]]:
+    """The calls of processes on each device, numbered anew; devices that see the same programs count once.
+
+    A call without devices, such as a barrier, is one on all. If all calls share devices, they stay as they are. Nothing
+    is returned if the devices of a program, or calls on different devices from the first on, are not known any more:
+    then no position can be compared.
+    """
+    sets: dict[tuple[int, int], frozenset[int] | None] = {}
+    for process, calls in rows.items():
+        for index, call in calls.items():
+            known = record(process, call)
+            if "devices" not in known:
+                return []
+            sets[process, index] = frozenset(known["devices"]) if known["devices"] else None
+    distinct = {one for one in sets.values() if one is not None}
+    if not any(one.isdisjoint(other) for one, other in itertools.combinations(distinct, 2)):
+        return [rows]
+    if any(calls and min(calls) > 1 for calls in rows.values()):
+        return []
+    classes = {frozenset(one for one in distinct if device in one) for one in distinct for device in one}
+    return [
+        {
+            process: dict(enumerate((calls[n] for n in sorted(calls) if _is_in(sets[process, n], seen)), 1))
+            for process, calls in rows.items()
+        }
+        for seen in sorted(classes, key=lambda seen: sorted(map(sorted, seen)))
+    ]
+
+
+def _is_in(devices: frozenset[int] | None, seen: frozenset[frozenset[int]]) -> bool:
+    return devices is None or devices in seen

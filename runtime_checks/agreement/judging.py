@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spmdlint.runtime_checks.agreement.apart import tell_apart
 from spmdlint.runtime_checks.agreement.standins import Quiet, explained
-from spmdlint.runtime_checks.agreement.verdict import Difference, Sides
+from spmdlint.runtime_checks.agreement.verdict import (
+    Difference,
+    Sides,
+    environment_words,
+    executable_words,
+    value_words,
+)
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import Place, Side, State
@@ -18,6 +23,7 @@ from spmdlint.runtime_checks.reporting.report import (
     blaming_threads,
     diverged,
     reported,
+    tell_definitions,
 )
 from spmdlint.runtime_checks.reporting.sentences import differs, ended_field, last_agreed, missing, name_processes
 
@@ -152,3 +158,37 @@ def cycle_report(ends: Mapping[int, End], index: int | None, wait: str = "wait",
     )
     processes = {number: end.process for number, end in ends.items()}
     return diverged("sequence", f"the processes {wait} for each other in a cycle: {told}.", index, processes)
+
+
+def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:
+    """Add what differs to the processes of a report that make a call, unless their arguments already show it."""
+    if field == "function":
+        tell_definitions(processes, records)
+        return
+    words = _words(records, field)
+    seen: dict[str, set[str]] = {}
+    for number, told in words.items():
+        one = processes[number]
+        seen.setdefault(repr((one.arguments, one.static)), set()).add(told)
+    if all(len(told) == 1 for told in seen.values()):
+        return
+    for number, told in words.items():
+        processes[number].detail = told
+
+
+def _words(records: Sides, field: str) -> dict[int, str]:
+    """The side of each process that is known, in words that are equal on two processes exactly if the field is."""
+    if field == "value":
+        return value_words(records)
+    if field == "environment":
+        return environment_words(records)
+    if field == "name":
+        return {number: f"name = {name!r}" for number, record in records.items() if (name := record.get("name"))}
+    if field == "devices":
+        return {number: f"devices = {found}" for number, record in records.items() if (found := record.get("devices"))}
+    if field == "executable":
+        return {number: f"executable = {executable_words(record)}" for number, record in records.items()}
+    if field == "module":
+        modules = {number: module for number, record in records.items() if (module := record.get("module"))}
+        return {number: f"lowered program {module[:8]}" for number, module in modules.items()}
+    return {}

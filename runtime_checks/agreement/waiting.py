@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
 from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
-from spmdlint.runtime_checks.agreement.parts import Parts
+from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.records import Details, State, WaitRecord

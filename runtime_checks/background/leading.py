@@ -10,19 +10,67 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.background.absent import Absent
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
-from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
+from spmdlint.runtime_checks.background.publishing import (
+    PROCESSES_A_SECOND,
+    SECTION,
+    Sample,
+    leads,
+    members_in,
+    read_sample,
+)
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.recording.journal import WINDOW
+from spmdlint.runtime_checks.recording.journal import WINDOW, Journal
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
+
+AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
+SELDOM = 60.0  # at most this many seconds between two questions
+AT_A_TIME = 64  # processes that it asks about
+
+
+class Absent:
+    """Processes of a group that ended before they made a call in it: they have published nothing there.
+
+    While this process makes no calls, it asks how the others ended, less and less often.
+    """
+
+    def __init__(self, job: Job, others: OtherProcesses, journal: Journal) -> None:
+        self._others = others
+        self._journal = journal
+        self._found: dict[str, dict[int, Sample]] = {}
+        self._made = -1
+        self._first_pause = max(AFTER, job.count / PROCESSES_A_SECOND)
+        self._pause: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
+        """The processes that have ended without a call in the group so far."""
+        if self._journal.made != self._made:
+            self._made = self._journal.made
+            self._pause.clear()
+            self._due.clear()
+        found = self._found.setdefault(group.key, {})
+        if group.key not in self._due:
+            self._pause[group.key] = self._first_pause
+            self._due[group.key] = now + self._first_pause
+        elif now >= self._due[group.key]:
+            self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
+            self._due[group.key] = now + self._pause[group.key]
+            for process in [process for process in processes if process not in found][:AT_A_TIME]:
+                ended = self._others.ended(process)
+                if ended is not None and not (ended.get("counts") or {}).get(group.key):
+                    found[process] = Sample(0, 0, state=str(ended.get("state")))
+        return found
+
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError
+from spmdlint.runtime_checks.agreement.parts import StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error

@@ -326,7 +326,7 @@ def test_a_signal_asks_for_a_report() -> None:
         assert asked
         assert not demand.asked()
     finally:
-        demand.stop("over")
+        demand.stop()
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
     assert not Demand("off").asked()
 
