@@ -129,7 +129,7 @@ ADVICE = "Make all parallel calls of a process in one thread"
 
 
 def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
-    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path)})
+    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path), "SPMDLINT_ON_DIVERGENCE": "exit"})
     assert [status for status, _ in ends] == [3, -6], ends
     (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
     assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")

@@ -279,7 +279,19 @@ def test_a_signal_while_processes_are_started_ends_the_run(tmp_path: Path) -> No
     many, logs = 300, tmp_path / "logs"
     (tmp_path / "waits.py").write_text("import time\ntime.sleep(1000)\n")
     launcher = subprocess.Popen(
-        [sys.executable, "-m", "spmdlint", "run", "-n", str(many), "--log-dir", "logs", "waits.py"],
+        [
+            sys.executable,
+            "-m",
+            "spmdlint",
+            "run",
+            "-n",
+            str(many),
+            "--mode",
+            "background",
+            "--log-dir",
+            "logs",
+            "waits.py",
+        ],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
