@@ -278,20 +278,9 @@ def test_many_processes_on_few_cores_are_told(
 def test_a_signal_while_processes_are_started_ends_the_run(tmp_path: Path) -> None:
     many, logs = 300, tmp_path / "logs"
     (tmp_path / "waits.py").write_text("import time\ntime.sleep(1000)\n")
+    words = f"run -n {many} --mode background --log-dir logs waits.py".split()
     launcher = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "spmdlint",
-            "run",
-            "-n",
-            str(many),
-            "--mode",
-            "background",
-            "--log-dir",
-            "logs",
-            "waits.py",
-        ],
+        [sys.executable, "-m", "spmdlint", *words],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
