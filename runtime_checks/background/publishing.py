@@ -69,18 +69,18 @@ def read_sample(text: str, key: str) -> Sample:
 def publishes_in(group: str, members: Sequence[int], process: int) -> list[str]:
     """The folders in which a member publishes its samples."""
     place = list(members).index(process)
-    folders = [f"now/{group}/{place // SECTION}"]
+    folders = [f"{group}/{place // SECTION}"]
     if len(members) > SECTION and place % SECTION == 0:
-        folders.append(f"now/{group}/top")
+        folders.append(f"{group}/top")
     return folders
 
 
 def leads(group: str, members: Sequence[int], process: int) -> list[str]:
     """The folders whose samples a member compares with its own calls."""
     place = list(members).index(process)
-    folders = [f"now/{group}/{place // SECTION}"] if place % SECTION == 0 else []
+    folders = [f"{group}/{place // SECTION}"] if place % SECTION == 0 else []
     if len(members) > SECTION and place == 0:
-        folders.append(f"now/{group}/top")
+        folders.append(f"{group}/top")
     return folders
 
 

@@ -75,13 +75,12 @@ def thread_names(group: Group) -> list[str]:
 
 
 class Ledger:
-    """All sequences of one process, and the numbers of calls that do not communicate, or may not."""
+    """All sequences of one process, and the numbers of calls that do not communicate."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], Group] = {}
         self._lock = threading.Lock()
         self.quiet: dict[str, int] = {}
-        self.undecided: dict[str, int] = {}
         self.last: Entry | None = None
         self.on_new: Callable[[Group], None] = lambda _group: None
 
@@ -105,9 +104,8 @@ class Ledger:
             return list(self._groups.values())
 
     def note_quiet(self, program: Program) -> None:
-        """Count a call that is not compared: harmless on one process if it has no collective, worth a note if not."""
-        counts = self.undecided if program.undecided else self.quiet
-        counts[program.function] = counts.get(program.function, 0) + 1
+        """Count a call that is not compared."""
+        self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
 
 
 def group_key(processes: tuple[int, ...]) -> str:

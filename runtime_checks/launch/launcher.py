@@ -35,6 +35,7 @@ from spmdlint.runtime_checks.options import (
     MODE_VARIABLE,
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
+    too_many,
 )
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
@@ -82,9 +83,9 @@ def launch(plan: Plan) -> tuple[Report, int]:
         LaunchError: the launcher cannot do its job.
 
     """
-    too_old = unsupported(_installed_jax())
-    if too_old is not None:
-        raise LaunchError(too_old)
+    refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
+    if refused is not None:
+        raise LaunchError(refused)
     with (
         ExitStack() as folders,
         held_port() as port,
@@ -295,7 +296,7 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now = time.monotonic()
-        if len(self._interrupts) > 1 or (self._interrupts and self._waits_in_vain(now - self._interrupted_at)):
+        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > self._longest()):
             self._kill_rest()
             return
         self._look_for_absent(now)
@@ -303,20 +304,14 @@ class _Launcher:
         if not failed:
             return
         patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
+        if any(one.status == INTERRUPTED_STATUS for one in self._ended.values()):
+            patience = AFTER_INTERRUPT
         if now - min(failed) > patience:
             self._kill_rest()
 
     def _longest(self) -> float:
         """Seconds for the processes to end after the first signal."""
         return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
-
-    def _waits_in_vain(self, waited: float) -> bool:
-        """Whether those that are left had their time, or are blocked inside XLA, and those that wait for them there."""
-        running = [number for number in range(len(self._processes)) if number not in self._ended]
-        blocked = {number for number in running if self._folder.blocked(number)}
-        states = (self._folder.state(number) or State() for number in running if number not in blocked)
-        in_vain = bool(blocked) and all(state.get("state") == "interrupted" for state in states)
-        return in_vain or waited > self._longest()
 
     def _follow_termination(self) -> None:
         """A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python."""

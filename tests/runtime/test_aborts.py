@@ -81,63 +81,6 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
     assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
 
 
-def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_path: Path) -> None:
-    source = EVALUATION.replace("{who}", "0").replace("    os._exit(5)\n", "")
-    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert ends[1][0] == -6, ends
-    if ends[0][0] == -6:  # a busy machine: the backend has aborted this process as well, before its program ended
-        assert "process 0 is being ended by SIGABRT" in ends[0][1] or "diverged (sequence)" in ends[0][1], ends
-    else:
-        assert ends[0][0] == 3, ends
-        assert "process 1 did not end by itself" in ends[0][1]
-
-
-# A verdict for which nothing has to wait; then process 1 is aborted by a thread of its own, as by a backend.
-AFTER_A_VERDICT = (
-    """
-import atexit, ctypes, threading
-go = threading.Event()
-def abort():
-    go.wait()
-    time.sleep(1)
-    ctypes.CDLL(None).abort()
-threading.Thread(target=abort, daemon=True).start()
-WHEN = "{when}"
-if int(sys.argv[1]) == 1 and WHEN == "in the shutdown":
-    # Before the checks are there, so these run after them and before JAX's own; process 0 stands in the barrier then.
-    atexit.register(time.sleep, 10)
-    atexit.register(go.set)
-"""
-    + BEGIN
-    + """
-w = step(w, x)
-w.block_until_ready()
-runtime_checks.assert_equal(me, "rank")
-while WHEN != "together" and runtime_checks.status().watching:
-    time.sleep(0.01)
-if me == 1 and WHEN != "in the shutdown":
-    go.set()
-    time.sleep({"running": 3, "together": 3, "ended": 0}[WHEN])
-if me == 0 and WHEN == "ended":
-    time.sleep(3)  # process 1 has ended before this one, and waits for it
-print("through", flush=True)
-"""
-)
-
-
-@pytest.mark.parametrize("when", ["together", "running", "ended", "in the shutdown"])
-def test_an_abort_after_the_verdict_is_told_too_and_nobody_waits_in_the_shutdown_barrier(
-    when: str, tmp_path: Path
-) -> None:
-    """However late it comes: JAX's barrier would hold process 0 for 100 s, and abort it."""
-    source = AFTER_A_VERDICT.replace("{when}", when)
-    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert [status for status, _ in ends] == [3, -6], ends
-    assert "process 1 is being ended by SIGABRT after call" in ends[1][1], ends
-    assert "through" in ends[0][1], ends
-    assert "process 1 did not end by itself" in ends[0][1], ends
-
-
 AGREEING = (
     BEGIN
     + """
@@ -186,7 +129,7 @@ ADVICE = "Make all parallel calls of a process in one thread"
 
 
 def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
-    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path)})
+    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path), "SPMDLINT_ON_DIVERGENCE": "exit"})
     assert [status for status, _ in ends] == [3, -6], ends
     (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
     assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")
@@ -363,7 +306,7 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
         background = job.sessions[1].background
         assert background is not None
         one, ended, left = job.sessions[1], threading.Event(), threading.Event()
-        words = LastWords(one.job, one.own, one.checks, one.ending, background)
+        words = LastWords(one.parts, one.ending, background)
         hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
         words._hold = hold  # type: ignore[assignment]
 

@@ -246,7 +246,7 @@ jax.distributed.initialize()
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tmp_path: Path) -> None:
+def test_an_interrupt_of_one_process_ends_the_run(mode: str, tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
         STEPS
@@ -254,14 +254,16 @@ def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tm
 for i in range(5):
     if i == 3 and me == 1:
         raise KeyboardInterrupt  # stops
-    w = step(w, everywhere([i, i]))  # calls
+    w = step(w, everywhere([i, i]))
     w.block_until_ready()
 """,
         options=("--mode", mode),
     )
     assert (run.status, run.verdict) == (130, ("failed", None)), run.output
-    assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("stops"))
-    assert f"process 1 was interrupted at program.py:{run.marked('stops')}, 3 parallel calls begun" in run.output
+    assert run.line(1) == run.marked("stops")
+    stops = f"process 1 was interrupted at program.py:{run.marked('stops')}"
+    assert run.report["message"] == f"{stops}; process 0 still ran long after that, and was ended by the launcher."
+    assert f"the runtime checks are off in all processes: {stops}" in run.output
     assert "What to do" not in run.output
 
 
@@ -378,6 +380,11 @@ def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
     assert "spmdlint check" in words
     assert status_of(str(tmp_path / "absent.py"))[0] == 2
     assert status_of()[0] == 2
+    script = tmp_path / "many.py"
+    script.write_text("")
+    status, words = status_of("-n", "17", str(script))
+    assert status == 2
+    assert "Lockstep compares up to 16 processes, and this job has 17: use --mode background." in words
 
 
 LEAVING = """
@@ -527,3 +534,29 @@ def test_a_process_that_never_joins_its_job_is_told_with_its_stack(tmp_path: Pat
     stack = run.report["processes"]["1"]["stack"]
     assert stack[-1].endswith(f"early.py:{run.marked('downloads')} in download"), stack
     assert stack[-2].endswith(f"early.py:{run.marked('first')} in <module>"), stack
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_interrupt_of_a_job_is_no_divergence(mode: str, tmp_path: Path) -> None:
+    """Without the launcher, and of one process: the other one goes on without checks."""
+    ended = alone(
+        tmp_path,
+        f"""
+        from spmdlint import runtime_checks
+        jax.distributed.initialize("localhost:{{port}}", 2, int(sys.argv[1]))
+        runtime_checks.enable(mode="{mode}")
+        me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+        x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(1, np.float32))
+        jax.jit(lambda v: jnp.sum(v))(x).block_until_ready()
+        if me == 1:
+            raise KeyboardInterrupt
+        limit = time.monotonic() + 30
+        while runtime_checks.status().watching and time.monotonic() < limit:
+            time.sleep(0.1)
+            runtime_checks.assert_equal(1, "one")  # for which it would wait in lockstep
+        print("went on:", runtime_checks.status().reason, flush=True)
+        """,
+    )
+    assert (ended[0][0], ended[1][0] in (130, -2, 1)) == (0, True), ended
+    assert "went on: the runtime checks are off in all processes: process 1 was interrupted at alone.py:" in ended[0][1]
+    assert all("diverged" not in output and "What to do" not in output for _, output in ended), ended

@@ -23,15 +23,6 @@ def without(*names: str) -> FakeClient:
     return client
 
 
-@pytest.mark.parametrize("name", ["key_value_try_get", "key_value_dir_get", "key_value_delete"])
-def test_a_client_that_lacks_a_method_still_serves(name: str) -> None:
-    def body(session: Session) -> None:
-        for _ in range(130):
-            call(session, "step", (0, 1))
-
-    assert Job(2, client=without(name)).run(body) == {}
-
-
 @pytest.mark.parametrize("name", ["key_value_set", "blocking_key_value_get"])
 def test_a_client_that_lacks_what_is_needed_is_refused_in_words(name: str) -> None:
     with pytest.raises(StoreLostError, match=name):

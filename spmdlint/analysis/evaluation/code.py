@@ -85,7 +85,7 @@ class Code(Operations):
 
     @cached_property
     def is_stub(self) -> bool:
-        """Whether it is a method without a body (`...`, `pass`, a docstring), in whose place that of a subclass runs."""
+        """Whether it is a method without a body (`...`, `pass`, docstring), in whose place that of a subclass runs."""
         outer = self.function.parent
         if outer is None or self.summary.functions[outer].kind != "class":
             return False
