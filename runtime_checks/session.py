@@ -51,8 +51,8 @@ class Session:
         self.guard = checks.guard
         self.provenance = own.provenance
         folder = options.ledger or options.run_folder
-        if folder is not None or options.mode == "background":
-            store.name_job()
+        if options.ledger is not None or options.mode == "background":
+            store.name_job()  # the folder of a rehearsal has recordings of one job only
         recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
