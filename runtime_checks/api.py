@@ -132,9 +132,8 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     ``value`` is a number, a string, an array or a pytree of them. Arrays are compared by a digest of their bytes; an
     array that spans processes has to be replicated. With ``every=N``, only every N-th call for a name compares
     (starting with the first), and the others do nothing: for replicated state in a training loop. Costs a copy of the
-    array to the host, if it is not there, and a pass over its bytes; the guide has figures. If arrays of one shape and
-    dtype differ, lockstep finds the first value that does. Does nothing if the checks are off; with one process, where
-    nothing is compared, values are still refused that cannot be.
+    array to the host, if it is not there, and a pass over its bytes; the guide has figures. Does nothing if the checks
+    are off; with one process, where nothing is compared, values are still refused that cannot be.
 
     Raises :class:`DivergenceError` (kind "value") according to the policy, ``TypeError`` for a value without a text
     that is the same everywhere, and ``ValueError`` for an array of which each process holds a different part, or for

@@ -17,9 +17,6 @@ from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
-from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.ending.stuck import end_if_stuck
-from spmdlint.runtime_checks.ending.uninterrupted import uninterrupted
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
@@ -27,7 +24,7 @@ from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
@@ -38,7 +35,6 @@ from spmdlint.runtime_checks.transport.listener import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watching.demand import Demand
-from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 ROOT = "spmdlint"
@@ -56,8 +52,6 @@ class Hook:
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
         self._demand: Demand | None = None
-        self._interrupts: Interrupts | None = None
-        self._last_words: LastWords | None = None  # after a verdict, until JAX has shut down
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
         self._outcome = Outcome()
@@ -70,7 +64,7 @@ class Hook:
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
         self._stopped = False
-        self._own_hook = uninterrupted(self._excepthook)
+        self._own_hook = self._excepthook
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
@@ -85,7 +79,7 @@ class Hook:
             self._give_up(too_old)
             return
         self._follow_lifetime()
-        self._new_demand()
+        self._demand = Demand(self.options.report_signal)
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._own_hook
         if connected_client() is not None:
@@ -99,7 +93,7 @@ class Hook:
         if self.session is None:
             self._tell_switched_off()
         elif self.session.checks.active:
-            self.guard.run(self.session.leaving.leave, user_site(sys._getframe(1)))
+            self.guard.run(self.session.closing.close, Outcome("disabled", user_site(sys._getframe(1))))
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
@@ -109,7 +103,7 @@ class Hook:
     def _tell_switched_off(self) -> None:
         """Let the launcher know that there were no checks from the beginning."""
         if self._folder is not None and self._process is not None and self._jobs == 0:
-            self._folder.put_state(self._process, State(state="finished", switched_off=True))
+            self._folder.put_state(self._process, State(state="disabled"))
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -156,7 +150,6 @@ class Hook:
                 state,
                 "shutdown",
                 before=lambda *_args, **_named: self._close(),
-                lastly=lambda _seen: self._has_shut_down(),
             )
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
@@ -188,18 +181,13 @@ class Hook:
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
-            self._answer_with("there is nothing to report on demand: the job has one process.")
             return
-        if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
-            self._give_up(
-                f"Lockstep compares up to {self.options.lockstep_up_to} processes, and this job has {count}: use "
-                'mode="background", or raise SPMDLINT_LOCKSTEP_UP_TO on every process.'
-            )
+        too_large = too_many(self.options.mode, count, 'mode="background"')
+        if too_large is not None:
+            self._give_up(too_large)
             return
         self._jobs += 1
         self._store = store = Store(client, f"{ROOT}/{self._generation}.{self._jobs}")
-        if self.options.mode == "background" and not store.lists:
-            raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
         session = Session(store, me, count, self.options)
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
@@ -223,11 +211,9 @@ class Hook:
             # A restarted process has no past to compare, so the checks are over for all.
             self.why_idle = "this process was restarted within the job"
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
-            self._answer_with(f"there is nothing to report on demand: {self.why_idle}.")
             return
-        self._watcher = watcher = session.watcher(
-            self._demand or self._new_demand(), self._interrupts or self._new_interrupts()
-        )
+        self._demand = self._demand or Demand(self.options.report_signal)
+        self._watcher = watcher = session.watcher(self._demand)
         session.job.wake_watcher = watcher.wake
         if session.background is not None:
             self._listener = Listener(session.job.exchange, watcher.told, count)
@@ -243,7 +229,6 @@ class Hook:
             version=__version__,
             mode=options.mode,
             policy=options.on_divergence,
-            tree_above=options.tree_above,
             off=tuple(session.own.layers_off),
             past=past,
             site=site.path if site is not None else "",
@@ -257,7 +242,6 @@ class Hook:
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
-        self._answer_with(f"there is nothing to report on demand: the runtime checks are off. {reason}")
         if self._store is not None:
             with suppress(Exception):
                 close_door(self._store, f"those of process {self._process_number} cannot start. {reason}")
@@ -302,13 +286,9 @@ class Hook:
         try:
             if session.checks.active:
                 self.guard.run(lambda: session.closing.close(self._ended()))
-            if session.ending.verdict is not None and self.options.on_divergence == "report":
-                self.guard.run(self._end_if_stuck, session)
-                self.guard.run(self._attend_shutdown)
             session.checks.raise_if_broken()
         except KeyboardInterrupt:  # while it waits for the others: it does not any more
-            with suppress(Exception, KeyboardInterrupt):
-                session.ending.give_up()
+            session.ending.flush()
             os._exit(INTERRUPTED_STATUS)
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
@@ -316,23 +296,6 @@ class Hook:
             os._exit(CHECKS_FAILED_STATUS)
         finally:
             self.guard.run(self._deactivate, "the job has been shut down")
-
-    def _end_if_stuck(self, session: Session) -> None:
-        outcome = self._ended()
-        asked = session.background.leader.asking if session.background is not None else session.others
-        state = session.own.end_state(outcome.state, outcome.site, outcome.detail)
-        end_if_stuck(session.job, session.ending, asked, state)
-
-    def _attend_shutdown(self) -> None:
-        """A process may be aborted even now, by a call from before: nobody must wait for it in JAX's barrier."""
-        self._last_words = self._watcher.keep_last_words() if self._watcher is not None else None
-        if self._last_words is not None:
-            self._last_words.attend_shutdown()
-
-    def _has_shut_down(self) -> None:
-        kept, self._last_words = self._last_words, None
-        if kept is not None:
-            kept.release()
 
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
@@ -344,20 +307,6 @@ class Hook:
             self._left(*self._exiting[:2])
         return self._outcome
 
-    def _new_demand(self) -> Demand:
-        self._demand = demand = Demand(self.options.report_signal)
-        return demand
-
-    def _new_interrupts(self) -> Interrupts:
-        self._interrupts = interrupts = Interrupts()
-        return interrupts
-
-    def _answer_with(self, words: str) -> None:
-        """There is nothing more to report on demand."""
-        demand, self._demand = self._demand, None
-        if demand is not None:
-            demand.stop(words)
-
     def _deactivate(self, why: str) -> None:
         if self._listener is not None:
             self._listener.stop()
@@ -365,10 +314,9 @@ class Hook:
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
-        if self._interrupts is not None:
-            self._interrupts.stop()
-            self._interrupts = None
-        self._answer_with(f"there is nothing to report on demand: the runtime checks are off, because {why}.")
+        if self._demand is not None:
+            self._demand.stop()
+            self._demand = None
         if self.interception is not None:
             self.interception.remove()
             self.interception = None

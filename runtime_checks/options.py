@@ -20,9 +20,7 @@ RUN_FOLDER_VARIABLE = "SPMDLINT_RUN_FOLDER"
 PROCESS_VARIABLE = "SPMDLINT_PROCESS"
 LEDGER_VARIABLE = "SPMDLINT_LEDGER"
 SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
-TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
-LOCKSTEP_VARIABLE = "SPMDLINT_LOCKSTEP_UP_TO"
-LOCKSTEP_UP_TO = 64  # processes: beyond what was tried, each call waits for too many
+LOCKSTEP_UP_TO = 16  # processes: each reads from every other one at each call
 JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
 JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
@@ -39,24 +37,20 @@ class Options:
     """The options of a session.
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
-    outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
-    processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
-    the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
-    "off" is none. ``exit_status`` is that of a process which the checks end after a divergence. A job of
-    more than ``lockstep_up_to`` processes is not checked in lockstep. ``values`` is what is compared of arrays from the
-    host, but for the functions ``local_values``.
+    outside a launcher. ``ledger`` is a folder for a record of the last calls. ``join_within`` is how long, in seconds,
+    a process waits for all others to enable the checks; if one does not, all go on unchecked. ``report_signal`` asks a
+    process for a report in background mode, "off" is none. ``exit_status`` is that of a process which the checks end
+    after a divergence. ``values`` is what is compared of arrays from the host, but for the functions ``local_values``.
     """
 
     mode: Mode = "lockstep"
     on_divergence: Policy = "raise"
     late_after: float = 10.0
     run_folder: Path | None = None
-    tree_above: int = 16
     ledger: Path | None = None
     report_signal: str = "USR2"
     join_within: float = JOIN_WITHIN
     exit_status: int = DIVERGED_STATUS
-    lockstep_up_to: int = LOCKSTEP_UP_TO
     values: Compared = "sample"
     local_values: tuple[str, ...] = ()
 
@@ -101,15 +95,20 @@ def choose(
         on_divergence=policy,  # type: ignore[arg-type]
         late_after=_number(given, LATE_VARIABLE, 60.0 if chosen_mode == "background" and not folder else 10.0),
         run_folder=Path(folder) if folder else None,
-        tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=join_within,
-        lockstep_up_to=int(_number(given, LOCKSTEP_VARIABLE, LOCKSTEP_UP_TO)),
         exit_status=DIVERGED_STATUS if folder else _status(given),
         values=_values(given),
         local_values=tuple(filter(None, given.get(LOCAL_VARIABLE, "").replace(",", " ").split())),
     )
+
+
+def too_many(mode: str, processes: int, instead: str) -> str | None:
+    """The sentence on a job that is too large for lockstep, with what to use instead; None if it is not."""
+    if mode != "lockstep" or processes <= LOCKSTEP_UP_TO:
+        return None
+    return f"Lockstep compares up to {LOCKSTEP_UP_TO} processes, and this job has {processes}: use {instead}."
 
 
 def switched_off() -> bool:

@@ -60,29 +60,6 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class FirstValue(TypedDict, total=False):
-    """The first value at which an asserted array differs from that of another process; nothing if none was found."""
-
-    index: list[Count]
-    value: str
-
-
-class Parts(TypedDict):
-    """Digests of parts of equal length of an asserted array, from ``start``; the last part may be shorter."""
-
-    leaf: Count
-    start: Count
-    length: Count
-    digests: list[str]
-
-
-class Pair(TypedDict, total=False):
-    """The two processes that look for the first value at which an asserted array differs; nothing if none shall."""
-
-    leaf: Count
-    processes: tuple[Count, Count]
-
-
 class ProgramFields(TypedDict, total=False):
     """The decisive fields of a program but its devices, and in background mode what explains it."""
 
@@ -108,13 +85,15 @@ class ProgramRecord(ProgramFields, total=False):
 class Side(ProgramRecord, Place, total=False):
     """All that is known of a call of one process, for a comparison; ``texts`` is its lowered module, packed.
 
-    ``given`` has the tags of what is meant to be one value, by the number of the argument, counted from the last.
+    ``given`` has the tags of what is meant to be one value, by the number of the argument, counted from the last,
+    ``tags`` those of the arguments' origins, and ``source`` is whether it is that of a broadcast.
     """
 
     digest: str
     given: dict[str, str]
     texts: dict[str, str]
-    first: FirstValue
+    tags: str
+    source: bool
 
 
 class QuietRecord(Side, total=False):
@@ -152,19 +131,6 @@ class Details(Side, total=False):
     threads: list[str]
 
 
-class _Judged(TypedDict):
-    same: bool
-
-
-class Subtree(_Judged, total=False):
-    """The message of a subtree to its root, or of the root to all."""
-
-    digest: str
-    tags: str
-    sources: Count
-    given: dict[str, str]
-
-
 class WaitRecord(Place, total=False):
     """A process that waits, and for whom."""
 
@@ -178,11 +144,9 @@ class Where(Place, total=False):
     """Where a process is now; ``call`` is its last call, which it may have left behind or still be in."""
 
     call: Place | None
-    number: Count
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
-    uncounted: dict[str, list[QuietRecord]]
 
 
 class Build(TypedDict, total=False):
@@ -195,8 +159,8 @@ class Build(TypedDict, total=False):
 class State(Place, Build, total=False):
     """How a process ended, or where it is when the time-out of a rehearsal expires.
 
-    ``switched_off`` is whether the program has ended the checks itself, and may go on; ``call`` is the last call of a
-    process that runs.
+    Its ``state`` is "disabled" if the program has ended the checks itself, and may go on; ``call`` is the last call of
+    a process that runs.
     """
 
     call: Place | None
@@ -206,14 +170,11 @@ class State(Place, Build, total=False):
     finals: dict[str, tuple[Count, str]]
     sizes: dict[str, Count]
     quiet: dict[str, Count]
-    undecided: dict[str, Count]
     off: list[str]
     unplaced: list[str]
     threads: list[str]
     stack: list[str] | None
     place: str | None
-    uncounted: dict[str, list[QuietRecord]]
-    switched_off: bool
 
 
 class Gone(TypedDict):
@@ -287,7 +248,7 @@ class HistoryRecord(TypedDict):
 
 
 class Question(TypedDict, total=False):
-    """What one process asks another in background mode."""
+    """What one process asks another; all but the stack in background mode."""
 
     number: Count
     history: Count
@@ -365,16 +326,10 @@ class Word(TypedDict, total=False):
 
 
 class Aside(TypedDict, total=False):
-    """Why the checks are over; ``by_program`` if the program ended them on some processes, by ``disable()``."""
+    """Why the checks are over; ``by_program`` if the program ended them, by ``disable()`` or an interrupt."""
 
     reason: str
     by_program: bool
-
-
-class Ask(TypedDict, total=False):
-    """A request for a stack, in lockstep."""
-
-    number: Count
 
 
 class Nothing(TypedDict, total=False):

@@ -9,15 +9,14 @@ from pathlib import Path
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.setup import Setup
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.ending.leaving import Leaving
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -29,7 +28,6 @@ from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.interrupts import Interrupts
 from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
@@ -49,39 +47,27 @@ class Session:
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, checks, self._complete)
         self.others = others = OtherProcesses(job, own)
-        self.setup = setup = Setup(job, checks)
+        self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
         self.provenance = own.provenance
-        folder = options.ledger or (options.run_folder if options.mode == "background" else None)
-        if folder is not None or options.mode == "background":
-            store.name_job()
-        recording = _recording(folder / f"{me}.ledger", store.job, options.mode) if folder else None
+        folder = options.ledger or options.run_folder
+        if options.ledger is not None or options.mode == "background":
+            store.name_job()  # the folder of a rehearsal has recordings of one job only
+        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
-            self.background = Background(job, own, others, checks, ending, recording)
+            self.background = Background(parts, recording)
             checks.tell_aside.append(ending.wake_all)
         elif recording is not None and options.mode == "lockstep":
             own.recorded = Journal(Ledger(), recording, lambda: None)
-        self._lockstep = Lockstep(job, own, others, checks, ending, setup)
-        self.health = Health(job, own, checks, self.background)
-        self.leaving = Leaving(job, own, others, checks, ending, setup, self.background, self.health.look)
-        self.closing = Closing(job, own, others, checks, ending, setup, self.background, self.health.look)
+        self._lockstep = Lockstep(parts)
+        self.health = Health(parts, self.background)
+        self.closing = Closing(parts, ending, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
-    def watcher(self, demand: Demand, interrupts: Interrupts | None = None) -> Watcher:
+    def watcher(self, demand: Demand) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
-        return Watcher(
-            self.job,
-            self.own,
-            self.others,
-            self.checks,
-            self.ending,
-            self.setup,
-            self.background,
-            self.health,
-            demand,
-            interrupts,
-        )
+        return Watcher(self.parts, self.ending, self.background, self.health, demand)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
@@ -123,10 +109,10 @@ class Session:
     def _note_quiet(self, call: Call) -> None:
         """Count a call that is not compared, and keep where it was made."""
         own = self.own
-        own.ledger.note_quiet(call.program)
         if call.program.undecided:
             self.checks.note(undecided(call.program.function))
             return  # it may have communicated, and then explains nothing
+        own.ledger.note_quiet(call.program)
         group = own.ledger.group(call.program.processes)
         if self.background is None:
             own.quiet.note(group, call, group.count, each=True)
@@ -145,7 +131,7 @@ class Session:
         try:
             if not self.checks.joins(wait=True):
                 return
-            self.setup.publish()
+            self.parts.setup.publish()
             agree()
         except (StoodDownError, WaitedEnoughError):
             return
@@ -156,10 +142,10 @@ class Session:
         report.notes = [*report.notes, *self.checks.notes]
 
 
-def _recording(path: Path, job: str, mode: str) -> Recording | None:
+def _recording(path: Path, job: str) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path, job, lockstep=mode == "lockstep")
+        return Recording(path, job)
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None

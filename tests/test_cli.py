@@ -99,7 +99,7 @@ def test_no_arguments_show_the_help_and_fail(project):
         ("check -j none", "Argument -j/--jobs: 'none' is not an integer of at least 1."),
         ("rule SPMD101 --all", "Argument --all: not allowed with argument RULE."),
         ("rule SPMD101 SPMD102", "spmdlint rule has no use for the word 'SPMD102'."),
-        ("ledger dif logs", "diff|trace|html does not take 'dif'. Did you mean 'diff'?"),
+        ("ledger dif logs", "diff|html does not take 'dif'. Did you mean 'diff'?"),
         ("run", "spmdlint run needs -n/--processes: number of processes, such as 2. 'spmdlint run"),
         ("run --proceses 2 train.py", "spmdlint run has no option --proceses. Did you mean --processes?"),
         ("run train.py --steps 3", "spmdlint run needs -n/--processes: number of processes, such as 2. 'spmdlint run"),

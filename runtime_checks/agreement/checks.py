@@ -107,7 +107,7 @@ class Checks:
         """Tell the others; where one way does not work, another may. Who sees the state finds the reason."""
         job, joining = self._job, self.joining
         ways: list[Callable[[], object]] = [
-            lambda: job.exchange.put_aside(told),
+            lambda: job.exchange.aside.put(told, "job", replace=False),
             lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
             *self.tell_aside,
         ]

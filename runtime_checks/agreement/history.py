@@ -5,40 +5,30 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.apart import tell_apart
-from spmdlint.runtime_checks.agreement.bydevice import by_device
-from spmdlint.runtime_checks.agreement.disabling import stopped_short
-from spmdlint.runtime_checks.agreement.standins import explained
+from spmdlint.runtime_checks.agreement.judging import Differing, End, Missing, Texts, cycle_report
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
-from spmdlint.runtime_checks.calls.modules import module_difference
-from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
-    ADVICE_ON,
     ProcessReport,
     Report,
-    blaming_threads,
-    diverged,
     reported,
 )
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
-    differs,
-    ended_field,
     ended_word,
-    last_agreed,
-    missing,
     name_processes,
     through_helper,
 )
 
 ENDED = ("finished", "raised", "died")
 Programs = Callable[[int, str], ProgramRecord]
-Texts = Callable[[int, str], Mapping[str, str]]
 Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 
 
@@ -46,7 +36,7 @@ Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 class History:
     """One process: its state, and per group its members, its count and its last calls by index.
 
-    ``quiet`` are its calls without a collective. ``lockstep`` is whether each call waited until all agreed on it.
+    ``quiet`` are its calls without a collective.
     """
 
     state: str = "running"
@@ -56,11 +46,6 @@ class History:
     end: State = field(default_factory=lambda: State())
     last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
-    lockstep: bool = False
-
-    def held_at(self, row: Row | None) -> bool:
-        """Whether a call is the last one and was held back in lockstep, as far as is known: it was not dispatched."""
-        return self.lockstep and row is not None and row is self.last and self.state != "finished"
 
     def is_threaded(self, group: str) -> bool:
         """Whether other threads than the main one make calls of a group."""
@@ -74,9 +59,9 @@ class History:
         self.last = row
 
 
-def read_history(state: str, rows: Iterable[Row], end: State | None = None, *, lockstep: bool = False) -> History:
+def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
     """A history from rows in the order of the calls."""
-    history = History(state=state, end=State() if end is None else end, lockstep=lockstep)
+    history = History(state=state, end=State() if end is None else end)
     for row in rows:
         history.add(row)
     return history
@@ -94,7 +79,7 @@ def judge(
     what a process's call was given.
     """
     found = _difference(histories, programs, texts, given) or _crossing(histories) or _circle(histories)
-    return found or _missing(histories, programs, texts)
+    return found or _missing(histories, programs)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -114,24 +99,20 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             found = compare(records)
             if found is None:
                 continue  # an unknown field on one side agrees with anything
-            processes = {}
-            for process, row in there.items():
-                processes[process] = reported(row.place(), "calling")
-                processes[process].arguments = records[process].get("arguments")
-                processes[process].static = records[process].get("static") or None
-                processes[process].recent = _recent(rows[process], first)
-            tell_apart(processes, records, found.field)
-            message = differs(first, group, found.words, records)
-            report = diverged(found.kind, message, first, processes, found.field)
-            if found.kind != "sequence":  # the programs of two functions differ anyway
-                report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
-            if found.field == "given":
-                one = next(iter(there))
-                before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
-                report.notes += last_agreed(there[one].function or "it", max(before, default=None))
-            if _are_racing(rows, there):
-                report.advice = ADVICE_ON["threads"]
-            return explained(report, group, records, _quiet(inside, key), texts)
+            one = next(iter(there))
+            before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
+            call = Differing(
+                first,
+                group,
+                records,
+                places={process: row.place() for process, row in there.items()},
+                recent={process: _recent(rows[process], first) for process in there},
+                quiet=_quiet(inside, key),
+                texts=texts,
+                agreed=max(before, default=None),
+                racing=_are_racing(rows, there),
+            )
+            return call.report(found)
     return None
 
 
@@ -156,14 +137,6 @@ def _sequences(
 
 def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
     return {process: history.quiet.get(key, ()) for process, history in inside.items()}
-
-
-def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
-    """One process for each of the first two calls that differ."""
-    digests: dict[str, int] = {}
-    for process, row in sorted(rows.items()):
-        digests.setdefault(row.digest, process)
-    return list(digests.values())[:2]
 
 
 def _record(programs: Programs, process: int, row: Row) -> Side:
@@ -207,9 +180,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             mine, theirs = histories[one], histories[other]
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
-                processes = {one: reported(row.place(), "waiting"), other: reported(its.place(), "waiting")}
-                message = _cycle_words({one: row, other: its}, "wait", "is")
-                return diverged("sequence", message, row.index, processes)
+                return cycle_report({one: _end(row, "waiting"), other: _end(its, "waiting")}, row.index)
     return None
 
 
@@ -218,13 +189,10 @@ def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
     return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
 
 
-def _cycle_words(ends: Mapping[int, Row], wait: str, is_in: str) -> str:
-    told = "; ".join(
-        f"process {number} {is_in} in call {row.index} of {name_processes(row.members)} "
-        f"({row.function}, {row.filename}:{row.line})"
-        for number, row in sorted(ends.items())
-    )
-    return f"the processes {wait} for each other in a cycle: {told}."
+def _end(row: Row, state: str, detail: str | None = None) -> End:
+    process = reported(row.place(), state)
+    process.detail = detail
+    return End(row.place(), row.members, process)
 
 
 def _circle(histories: Mapping[int, History]) -> Report | None:
@@ -248,12 +216,8 @@ def _circle(histories: Mapping[int, History]) -> Report | None:
         stuck = left
     if not stuck:
         return None
-    processes = {}
-    for process, row in stuck.items():
-        processes[process] = reported(row.place(), "raised")
-        processes[process].detail = histories[process].end.get("detail")
-    first = stuck[min(stuck)]
-    return diverged("sequence", _cycle_words(stuck, "waited", "was"), first.index, processes)
+    ends = {process: _end(row, "raised", histories[process].end.get("detail")) for process, row in stuck.items()}
+    return cycle_report(ends, stuck[min(stuck)].index, "waited", "was")
 
 
 def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -> list[int]:
@@ -261,12 +225,11 @@ def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -
     return [other for other in among if other in row.members and histories[other].counts.get(row.group, 0) < row.index]
 
 
-def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
+def _missing(histories: Mapping[int, History], programs: Programs) -> Report | None:
     for key, group, inside in _groups(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
-        left = stopped_short(counts, {process: history.end for process, history in inside.items()})
         most = max(counts.values())
-        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most and p not in left}
+        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most}
         if not short:
             continue
         first = min(short, key=lambda process: short[process].counts.get(key, 0))
@@ -285,18 +248,14 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         if calling is not None:
             place = calling.told()
             where = f", {call_words(place, through_helper(place))}"
-        held = all(inside[process].held_at(inside[process].rows[key].get(made + 1)) for process in ahead)
-        others = f"{name_processes(ahead)} {'waited in' if held else 'made'} call {made + 1}{where}"
-        message = missing({first: processes[first].told()}, made, group, others)
-        field = ended_field({"state": short[first].state, "detail": short[first].end.get("detail")})
-        report = diverged("missing", message, made + 1, processes, field)
-        blaming_threads(report, _racing(inside, key))
-        quiet = _quiet(inside, key)
-        if not any(quiet.values()):
-            return report
+        others = f"{name_processes(ahead)} came to call {made + 1}{where}"
         rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
-        records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
-        return explained(report, group, records, quiet, texts)
+        calls = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        end: State = {**State(), **short[first].end, "state": short[first].state}
+        call = Missing(
+            made + 1, made, group, others, processes, calls, _quiet(inside, key), threads=_racing(inside, key)
+        )
+        return call.report({first: end})
     return None
 
 
@@ -325,3 +284,40 @@ def ended_report(history: History, group: str) -> ProcessReport:
 
 def _recent(rows: Mapping[int, Row], upto: int) -> list[Place]:
     return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]
+
+
+T = TypeVar("T")
+Rows = Mapping[int, Mapping[int, T]]
+
+
+def by_device(rows: Rows[T], record: Callable[[int, T], ProgramRecord]) -> list[Rows[T]]:
+    """The calls of processes on each device, numbered anew; devices that see the same programs count once.
+
+    A call without devices, such as a barrier, is one on all. If all calls share devices, they stay as they are. Nothing
+    is returned if the devices of a program, or calls on different devices from the first on, are not known any more:
+    then no position can be compared.
+    """
+    sets: dict[tuple[int, int], frozenset[int] | None] = {}
+    for process, calls in rows.items():
+        for index, call in calls.items():
+            known = record(process, call)
+            if "devices" not in known:
+                return []
+            sets[process, index] = frozenset(known["devices"]) if known["devices"] else None
+    distinct = {one for one in sets.values() if one is not None}
+    if not any(one.isdisjoint(other) for one, other in itertools.combinations(distinct, 2)):
+        return [rows]
+    if any(calls and min(calls) > 1 for calls in rows.values()):
+        return []
+    classes = {frozenset(one for one in distinct if device in one) for one in distinct for device in one}
+    return [
+        {
+            process: dict(enumerate((calls[n] for n in sorted(calls) if _is_in(sets[process, n], seen)), 1))
+            for process, calls in rows.items()
+        }
+        for seen in sorted(classes, key=lambda seen: sorted(map(sorted, seen)))
+    ]
+
+
+def _is_in(devices: frozenset[int] | None, seen: frozenset[frozenset[int]]) -> bool:
+    return devices is None or devices in seen

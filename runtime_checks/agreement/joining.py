@@ -38,7 +38,6 @@ class Member(msgspec.Struct, frozen=True):
     version: str = ""
     mode: str = ""
     policy: str = ""
-    tree_above: int = 0
     off: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     site: str = ""
@@ -64,7 +63,6 @@ _FIELDS = (
     _Field("the releases of spmdlint differ", lambda one: one.version or "unknown", "Install the same one everywhere."),
     _Field("the modes differ", lambda one: one.mode, "Give enable() the same mode on every process."),
     _Field("on_divergence differs", lambda one: one.policy, "Give enable() the same policy on every process."),
-    _Field("SPMDLINT_TREE_ABOVE differs", lambda one: str(one.tree_above), "Give it the same value on every process."),
     _Field(
         "not the same calls are seen",
         lambda one: f"without the layers {', '.join(one.off)}" if one.off else "all layers are on",
@@ -192,13 +190,8 @@ class Joining:
         return self._store.get(DECISION, Decision)
 
     def _members(self) -> dict[int, Member | None]:
-        if not self._store.lists:
-            return {process: one for process in range(self._count) if (one := self._member(process)) is not None}
         texts = self._store.texts("join/member")
         return {int(name): _read(text) for name, text in texts.items() if name.isdigit() and int(name) < self._count}
-
-    def _member(self, process: int) -> Member | None:
-        return self._store.get(f"join/member/{process}", Member)
 
 
 def close_door(store: Store, reason: str) -> None:

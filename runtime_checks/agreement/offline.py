@@ -7,22 +7,20 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in, recorded_in
 from spmdlint.runtime_checks.recording.reading import (
+    Row,
+    damage_sentences,
+    damaged_in,
     read,
-    read_build,
-    read_end,
-    read_lockstep,
-    read_omitted,
-    read_programs,
+    read_lines,
+    recorded_in,
 )
-from spmdlint.runtime_checks.recording.replay import Row
 from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report
@@ -36,7 +34,7 @@ class Recorded:
     """The rows and programs of each process, by its number.
 
     ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
-    ``ends`` is how the programs ended, if that is recorded; ``lockstep`` are the processes recorded in that mode.
+    ``ends`` is how the programs ended, if that is recorded.
     ``damaged`` is what is wrong with the files of a process, whether something can be read or not. ``build`` is what
     the first process that says so ran with.
     """
@@ -46,7 +44,6 @@ class Recorded:
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
     others: Sequence[int] = ()
     ends: Mapping[int, State] = field(default_factory=dict)
-    lockstep: Collection[int] = ()
     damaged: Mapping[int, Sequence[str]] = field(default_factory=dict)
     build: Build = field(default_factory=lambda: Build())
 
@@ -60,9 +57,7 @@ class Recorded:
         """The histories for the verdict; one without an end may have been killed before its next call."""
         ends = {process: self.ends.get(process, State()) for process in self.rows}
         return {
-            process: read_history(
-                ends[process].get("state") or "running", found, ends[process], lockstep=process in self.lockstep
-            )
+            process: read_history(ends[process].get("state") or "running", found, ends[process])
             for process, found in self.rows.items()
         }
 
@@ -112,15 +107,15 @@ def load(folder: Path) -> Recorded:
         for process, path in files.items()
         if jobs[process] == wanted and process not in unknown and (found := read(path))
     }
-    omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
+    lines = {process: read_lines(files[process]) for process in rows}
+    omitted = {process: told.omitted for process, told in lines.items() if told.omitted}
     others = [process for process, job in jobs.items() if job != wanted and process not in unknown]
     damaged = {process: faults for process, faults in damaged.items() if process not in others}
     # Where lines are lost, calls may be: such a process has not ended with fewer calls than others.
-    ends = {process: end for process in rows if process not in damaged and (end := read_end(files[process]))}
-    programs = {process: read_programs(files[process]) for process in rows}
-    lockstep = [process for process in rows if read_lockstep(files[process])]
-    build = next((told for process in sorted(rows) if (told := read_build(files[process]))), Build())
-    return Recorded(rows, programs, omitted, others, ends, lockstep, damaged, build)
+    ends = {process: told.end for process, told in lines.items() if process not in damaged and told.end}
+    programs = {process: told.programs for process, told in lines.items()}
+    build = next((told.build for _, told in sorted(lines.items()) if told.build), Build())
+    return Recorded(rows, programs, omitted, others, ends, damaged, build)
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:

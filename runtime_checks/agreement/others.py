@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
+from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Message, Place, QuietRecord, State, Where
+from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State, Where
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
+from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.job import Job
 
-ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position
-
-
-class Whereabouts(Protocol):
-    """What finds out where another process is."""
-
-    def whereabouts(self, process: int) -> Where | None:
-        """Where another process is now; None if it does not answer."""
-
-    def lives(self, process: int) -> bool:
-        """Whether the checks of another process answer."""
+ANSWERS_WITHIN = 2.5  # seconds for all answers to a question
 
 
 class OtherProcesses:
-    """The other processes, as this one sees them. ``heard`` is the last call that each announced to this one."""
+    """The other processes, as this one sees them. ``heard`` is the last call that each announced to this one.
+
+    ``meanwhile`` is called while answers are awaited: two processes that ask each other at once both have to answer.
+    """
 
     def __init__(self, job: Job, own: ThisProcess) -> None:
         self._job = job
         self._own = own
-        self._questions = 0
+        self._number = 0
+        self._asking = BoundedLock(BLOCKED_AFTER)
+        self.meanwhile: Callable[[], object] = lambda: None
         self.heard: dict[int, Message] = {}
 
     def last_heard(self, process: int) -> Place:
@@ -41,12 +37,14 @@ class OtherProcesses:
 
     def ended(self, process: int) -> State | None:
         """How another process ended: its state and counts, or None while it runs."""
-        told = self._job.exchange.state(process)
+        told = self._job.exchange.states.get(process)
         if told is None:
             status = self._job.gone(process)
             if status is None:
                 return None
-            told = self._job.exchange.state(process)  # it may have published, and then ended, between the two looks
+            told = self._job.exchange.states.get(
+                process
+            )  # it may have published, and then ended, between the two looks
             if told is None:
                 return self._ended_with(process, status)
         return {**told, "counts": told.get("counts") or {}}
@@ -59,11 +57,11 @@ class OtherProcesses:
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
-        told = self._job.exchange.states() if self._job.store.lists else None
+        told = self._job.exchange.states.all()
         found = {}
         for process in processes:
-            unknown = told is None or process in told or self._job.gone(process) is not None
-            state = self.ended(process) if unknown else None
+            known = process in told or self._job.gone(process) is not None
+            state = self.ended(process) if known else None
             if state is not None:
                 found[process] = state
         return found
@@ -74,9 +72,16 @@ class OtherProcesses:
         one.detail = state.get("detail")
         one.stack = state.get("stack")
         if one.line is None:
-            heard = self.last_heard(process)
-            one.function, one.filename, one.line = heard.get("function"), heard.get("filename"), heard.get("line")
+            last = self._last_call(process)
+            one.function, one.filename, one.line = last.get("function"), last.get("filename"), last.get("line")
+            one.index = one.index or last.get("index")
         return one
+
+    def _last_call(self, process: int) -> Place:
+        """The last call of a process that ended without a word: what it announced, or has recorded."""
+        path = self._job.recording_of(process)
+        rows = read(path) if path is not None and not self.heard.get(process) else []
+        return rows[-1].place() if rows else self.last_heard(process)
 
     def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
         """Where another process is, as asked through the store: at the same call, or late with its stack."""
@@ -96,24 +101,50 @@ class OtherProcesses:
         me = self._job.me
         found = {me: self._own.quiet.recent([group]).get(group.key, [])}
         for process in group.processes:
-            if process != me and (told := self._job.exchange.quiet(process).get(group.key)):
+            if process != me and (
+                told := (self._job.exchange.quiet.get(process) or {}).get("calls", {}).get(group.key)
+            ):
                 found[process] = told
         return found
 
+    def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
+        """Ask several processes a question; returns the answers that came in time, unless a process is stopped."""
+        exchange, behind = self._job.exchange, self._job.options.mode == "background"
+        with self._asking:
+            self._number += 1
+            waiting = set(processes)
+            for process in sorted(waiting):
+                exchange.questions.say({**question, "number": self._number}, process)
+                if behind:
+                    exchange.wake(process)
+            answers: dict[int, Answer] = {}
+            limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
+            while waiting and time.monotonic() < limit:
+                for process in sorted(waiting):
+                    answer = exchange.answers.get(self._job.me, process)
+                    if answer is not None and answer.get("number") == self._number:
+                        answers[process] = answer
+                        waiting.discard(process)
+                self.meanwhile()
+                if waiting:
+                    time.sleep(pause)
+                    pause = min(0.1, pause * 1.5)
+        return answers
+
+    def answer(self, tell: Callable[[Question, Answer], object] = lambda _question, _answer: None) -> None:
+        """Answer the questions of other processes; ``tell`` adds what only background mode knows."""
+        exchange = self._job.exchange
+        for asker, question in exchange.asked().items():
+            answer: Answer = {"number": question.get("number", 0)}
+            tell(question, answer)
+            if question.get("stack"):
+                answer["where"] = self._own.where()
+            exchange.answers.say(answer, asker)
+
     def whereabouts(self, process: int) -> Where | None:
         """Where another process is now: its watcher thread answers, unless the process is stopped."""
-        exchange = self._job.exchange
-        self._questions += 1
-        before = exchange.stack(process)
-        exchange.ask_stack(process, self._job.me * 1_000_000 + self._questions)
-        limit = time.monotonic() + ANSWER_WITHIN
-        while time.monotonic() < limit:
-            answer = exchange.stack(process)
-            if answer is not None and (before is None or answer.get("number") != before.get("number")):
-                return answer  # maybe to another process, which asked at the same time
-            time.sleep(0.05)
-        return None
+        return self.ask([process], {"stack": True}).get(process, Answer()).get("where")
 
     def lives(self, process: int) -> bool:
         """Whether the checks of another process answer."""
-        return self.whereabouts(process) is not None
+        return bool(self.ask([process], {}))

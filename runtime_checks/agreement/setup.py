@@ -146,7 +146,7 @@ class Setup:
         with self._lock:
             if self._mine is None and devices_are_up():
                 self._mine = record()
-                self._job.exchange.put_preflight(self._mine)
+                self._job.exchange.preflights.say(self._mine)
 
     def _tell_sources(self, process: int, paths: list[str]) -> None:
         """Report files that differ. It is not a verdict, because only a comment may differ."""
@@ -164,7 +164,7 @@ class Setup:
         self.publish()
         if self._mine is None or process in self._compared:
             return None
-        theirs = self._job.exchange.preflight(process)
+        theirs = self._job.exchange.preflights.get(process)
         if theirs is None:
             return None
         self._compared.add(process)

@@ -6,10 +6,9 @@ still reach the call that the others wait in. It explains a difference that is p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from spmdlint.runtime_checks.agreement.verdict import compare
-from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.records import Place, QuietRecord, Side
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, callers_of, differs, name_processes, place
@@ -22,18 +21,11 @@ Calls = Mapping[int, Side]
 Quiet = Mapping[int, Sequence[QuietRecord]]
 
 
-def explained(
-    report: Report,
-    group: Sequence[int],
-    calls: Calls,
-    quiet: Quiet,
-    texts: Callable[[int, str], Mapping[str, str]] = lambda _process, _digest: {},
-) -> Report:
+def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) -> Report:
     """The report of a proven difference, retold where a process ran the call without a collective; or with remarks.
 
     ``calls`` are the calls at the report's index, of the processes that made one; ``quiet`` the calls without a
-    collective of all whose are known. Records have the decisive fields, place, ``arguments`` and ``static``. ``texts``
-    returns the lowered module of a process's program that its record does not have.
+    collective of all whose are known. Records have the decisive fields, place, ``arguments`` and ``static``.
     """
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
@@ -57,25 +49,9 @@ def explained(
             told = differs(index, group, words, records) + f" {named[0].upper()}{named[1:]}."
             retold = diverged(difference.kind, told, index, processes, "placement")
             retold.notes = report.notes
-            if difference.kind != "sequence":
-                one_of_each = {number: records[number] for number in (makers[0], min(found))}
-                retold.module = module_difference(
-                    {n: record.get("texts") or texts(n, str(record.get("digest"))) for n, record in one_of_each.items()}
-                )
             return retold
     report.notes += _remarks(calls, quiet, index)
     return report
-
-
-def late_words(call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int) -> str:
-    """The words on a process that is late for a call which it ran without a collective; "" if it did not."""
-    one = _stand_in(call, mine, theirs, index, "late")
-    if one is None:
-        return ""
-    return (
-        f"ran {call_words(one)} {NOTHING_TO_EXCHANGE}, and may not come to this call: compare the placement of its "
-        "arguments"
-    )
 
 
 def _sides(calls: Calls) -> Iterator[list[int]]:

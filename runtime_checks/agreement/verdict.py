@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.executables import comparable
 from spmdlint.runtime_checks.calls.given import conflict
-from spmdlint.runtime_checks.records import Argument, Kind, Pair, Place, ProgramRecord, Side, WaitRecord
+from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
 
 Sides = Mapping[int, Side]
 
 _DIGEST = re.compile(r",? digest [0-9a-f]{20}\Z")
-# The text of an array with more values than one.
-_ARRAY = re.compile(r"(?P<form>\w+\[(?!(?:1, )*1?\])[0-9, ]+\]).* digest [0-9a-f]{20}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +176,13 @@ def _given(records: Sides) -> str | None:
 
 def _given_difference(records: Sides) -> Difference:
     leaf = _given_leaf(records, str(_given(records)))
-    return Difference("value", "given", f" in the value of {leaf.path}: {_leaf_words(leaf, records)}")
+    return Difference("value", "given", f" in the value of {leaf.path}: {_leaf_words(leaf)}")
 
 
 def _given_leaf(records: Sides, key: str) -> _Leaf:
     """An argument that is given another value; where its arguments are not known, by its number."""
     words: dict[int, str] = {}
-    path, place = "", 0
+    path = ""
     for number, record in records.items():
         tag, known = (record.get("given") or {}).get(key), record.get("arguments") or []
         if tag is None:
@@ -194,7 +192,7 @@ def _given_leaf(records: Sides, key: str) -> _Leaf:
             place = len(known) - 1 - int(key)
             words[number] = known[place].get("value") or tag
             path = path or str(known[place].get("path"))
-    return _Leaf(place, path or (f"the argument {int(key) + 1} from the last" if key.isdigit() else key), words)
+    return _Leaf(path or (f"the argument {int(key) + 1} from the last" if key.isdigit() else key), words)
 
 
 def _value_difference(records: Sides) -> Difference:
@@ -202,16 +200,15 @@ def _value_difference(records: Sides) -> Difference:
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
     leaf = _first_leaf(records)
     if not leaf.path and (lacking := _lacking_leaves(records)):
-        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(leaf, records)})")
+        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(leaf)})")
     at = f", at {leaf.path}" if leaf.path else ""
-    return Difference("value", "value", f" in {name}{at}: {_leaf_words(leaf, records)}")
+    return Difference("value", "value", f" in {name}{at}: {_leaf_words(leaf)}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     """A leaf of an asserted value that differs, and its text on each process; ``path`` is "" for the whole value."""
 
-    position: int
     path: str
     words: Mapping[int, str]
 
@@ -223,8 +220,8 @@ def _first_leaf(records: Sides) -> _Leaf:
         for position, path in enumerate(paths[0]):
             words = {n: str(known[position].get("value")) for n, known in zip(records, leaves, strict=True)}
             if _unequal(words.values()):
-                return _Leaf(position, path, words)
-    return _Leaf(0, "", {number: str(record.get("value")) for number, record in records.items()})
+                return _Leaf(path, words)
+    return _Leaf("", {number: str(record.get("value")) for number, record in records.items()})
 
 
 def _lacking_leaves(records: Sides) -> str:
@@ -251,59 +248,22 @@ def _some(paths: Sequence[str]) -> str:
     return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
-def _leaf_words(leaf: _Leaf, records: Sides) -> str:
-    """The sides of a leaf: values where they are known, and digests only where nothing else tells them apart."""
-    plain = {number: _DIGEST.sub("", words) for number, words in leaf.words.items()}
-    apart = len(set(plain.values())) == len(set(leaf.words.values()))
-    firsts = {number: first for number, record in records.items() if (first := record.get("first"))}
-    index = next((first["index"] for first in firsts.values()), None)
-    told = sides(plain if apart else leaf.words)
-    if index is None:
-        return told
-    if apart:
-        return f"{told}; the first value that differs is at {index}"
-    form = next(iter(plain[number] for number in firsts))
-    values = sides(firsts, lambda first: str(first.get("value")))
-    found = f"{form} first differs at {index}: {values}"
-    if len(records) == 2:
-        return found
-    alike = (name_processes(n for n, each in leaf.words.items() if each == one) for one in _distinct(leaf.words))
-    return f"{found} (alike are {'; '.join(alike)})"
+def _leaf_words(leaf: _Leaf) -> str:
+    return sides(_without_digests(leaf.words))
+
+
+def _without_digests(words: Mapping[int, str]) -> Mapping[int, str]:
+    """The texts of values, with their digests only where nothing else tells them apart."""
+    plain = {number: _DIGEST.sub("", told) for number, told in words.items()}
+    return plain if len(set(plain.values())) == len(set(words.values())) else words
 
 
 def value_words(records: Sides) -> dict[int, str]:
     """The asserted value of each process: digests only where nothing else tells them apart."""
     words = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
-    plain = {number: _DIGEST.sub("", told) for number, told in words.items()}
-    apart = len(set(plain.values())) == len(set(words.values()))
     return {
-        number: f"{records[number].get('name') or 'value'} = {told}"
-        for number, told in (plain if apart else words).items()
+        number: f"{records[number].get('name') or 'value'} = {told}" for number, told in _without_digests(words).items()
     }
-
-
-def _distinct(words: Mapping[int, str]) -> list[str]:
-    return list(dict.fromkeys(words[number] for number in sorted(words)))
-
-
-def who_narrows(records: Sides) -> Pair:
-    """Two processes that can find the first value at which their arrays differ: of the same shape and dtype."""
-    found = compare(records)
-    if found is None or found.kind != "value":
-        return Pair()
-    if found.field == "given":
-        leaf = _given_leaf(records, str(_given(records)))
-    elif any(record.get("value") is None for record in records.values()):
-        return Pair()
-    else:
-        leaf = _first_leaf(records)
-    one = min(leaf.words)
-    form = _ARRAY.match(leaf.words[one])
-    for other in sorted(leaf.words):
-        same = _ARRAY.match(leaf.words[other])
-        if form and same and leaf.words[other] != leaf.words[one] and same["form"] == form["form"]:
-            return Pair(leaf=leaf.position, processes=(one, other))
-    return Pair()
 
 
 def _argument_difference(records: Sides) -> Difference | None:

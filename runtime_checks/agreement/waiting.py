@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.standins import explained, late_words
+from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
+from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError, Verdicts, WaitedEnoughError
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Details, Place, State, WaitRecord, Where
+from spmdlint.runtime_checks.records import Details, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, ended_field, missing, name_processes, through_helper
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.reporting.sentences import (
+    OVER,
+    call_words,
+    name_processes,
+    through_helper,
+)
 
 T = TypeVar("T")
-ASK_EVERY = 4.0  # seconds between two questions to an awaited process
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
+ASKED = 64  # of all processes together take in a second
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 SHOWN = 3  # late processes that are described at a time
 LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
@@ -33,15 +33,28 @@ CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What is looked at, and acted on, while a call waits."""
+class Life:
+    """Whether the checks of those that this process waits for still answer: they may have gone on, or ended, unseen."""
 
-    job: Job
-    own: ThisProcess
-    others: OtherProcesses
-    checks: Checks
-    verdicts: Verdicts
+    def __init__(self, parts: Parts) -> None:
+        self._job, self._checks, self._others = parts.job, parts.checks, parts.others
+        self._every = max(ASK_EVERY, parts.job.count / ASKED)
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
+            return
+        if self._others.lives(processes[0]):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            self._checks.stand_down(
+                f"the runtime checks are off from now on: those of process {processes[0]} have not answered for "
+                f"{silence:.0f} s. It has died, is stopped, or its checks have failed."
+            )
 
 
 class Waiting:
@@ -52,7 +65,7 @@ class Waiting:
 
     def __init__(
         self,
-        outlook: Outlook,
+        parts: Parts,
         group: Group,
         entry: Entry,
         explain: Callable[[], Details],
@@ -60,18 +73,14 @@ class Waiting:
     ) -> None:
         self._explain = explain
         self._within = within
-        self._job = outlook.job
-        self._own = outlook.own
-        self._others = outlook.others
-        self._checks = outlook.checks
-        self._verdicts = outlook.verdicts
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         self._group = group
         self._entry = entry
         self._began = time.monotonic()
         self._told_wait = False
-        self._warn_after = outlook.job.options.late_after
-        self._ask_after = ASK_EVERY
-        self._answered = 0.0
+        self._warn_after = parts.job.options.late_after
+        self._life = Life(parts)
         self._look_after = self._circle_at = 0.0
 
     def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
@@ -83,13 +92,6 @@ class Waiting:
                 return value
             self._look_around(absent)
 
-    def for_verdict(self, awaited: Iterable[int]) -> NoReturn:
-        """Wait until another process declares the verdict that is known to come."""
-        absent = sorted(awaited)
-        while True:
-            time.sleep(0.05)
-            self._look_around(absent)
-
     def _look_around(self, absent: list[int]) -> None:
         now = time.monotonic()
         if now < self._look_after:
@@ -99,49 +101,35 @@ class Waiting:
         if self._job.interrupted():
             return
         gone = self._others.ended_among(absent)
-        aside = [process for process, state in gone.items() if state["state"] == "aside"]
-        if aside:
-            told = self._job.exchange.aside()
-            if told is not None and told.get("by_program"):
-                self._checks.step_aside(str(told.get("reason")))
-                raise StoodDownError
-            self._checks.stand_down(
-                f"{name_processes(aside)} continues without checks, and so does process {self._job.me}."
-            )
-            raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
-        made = {p: state["counts"].get(self._group.key, 0) for p, state in short.items()}
-        made[self._job.me] = self._entry.index
-        left = stopped_short(made, short)
-        short = {process: state for process, state in short.items() if process not in left}
-        if any(state["state"] != "interrupted" for state in short.values()):
+        aside = [process for process, state in gone.items() if state["state"] == "aside"]
+        over = [process for process, state in short.items() if state["state"] in OVER]
+        if not aside and len(over) < len(short):
             self._verdicts.settle(self._missing(short))
-        if left:
-            self._checks.step_aside(aside_words(left, made, lambda _: self._entry.placed()))
-            raise StoodDownError
+        if aside or over:
+            self._step_aside(aside or over)
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
         if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
             self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
-        if waited > self._ask_after and not self._job.options.rehearsal:
-            self._ask_after = waited + ASK_EVERY
-            self._look_for_life(absent[0], waited)
+        self._life.look(absent)
+        if not self._checks.active:
+            raise StoodDownError
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
 
-    def _look_for_life(self, process: int, waited: float) -> None:
-        """Step aside if the checks of an awaited process are silent: it may have gone on without them."""
-        if self._others.whereabouts(process) is not None:
-            self._answered = waited
-        elif waited - self._answered > SILENT:
-            self._checks.stand_down(
-                f"the runtime checks are off from now on: those of process {process} have not answered for "
-                f"{waited - self._answered:.0f} s. It has died, is stopped, or its checks have failed."
-            )
-            raise StoodDownError
+    def _step_aside(self, over: Iterable[int]) -> NoReturn:
+        """Go on without checks, as others do for which this process would wait in vain."""
+        told = self._job.exchange.aside.get("job")
+        if told is not None and told.get("by_program"):
+            self._checks.step_aside(str(told.get("reason")))
+        else:
+            words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
+            self._checks.stand_down(words)
+        raise StoodDownError
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""
@@ -161,14 +149,17 @@ class Waiting:
         made = short[first]["counts"].get(self._group.key, 0)
         place = entry.placed()
         where = call_words(place, through_helper(place))
-        told = {process: processes[process].told() for process in short}
-        waits = f"process {me} waits in call {entry.index}, {where}"
-        message = missing(told, made, self._group.processes, waits)
-        report = diverged("missing", message, entry.index, processes, ended_field(short[first]))
-        blaming_threads(report, {me: sorted(self._own.racing)} if self._own.racing else {})
-        calls = {me: known_side(entry.program.decisive(), self._explain())}
-        quiet = self._others.quiet_calls(self._group)
-        return explained(report, self._group.processes, calls, quiet)
+        call = Missing(
+            entry.index,
+            made,
+            self._group.processes,
+            f"process {me} waits in call {entry.index}, {where}",
+            processes,
+            {me: known_side(entry.program.decisive(), self._explain())},
+            self._others.quiet_calls(self._group),
+            threads={me: sorted(self._own.racing)} if self._own.racing else {},
+        )
+        return call.report(short)
 
     def _look_for_circle(self) -> None:
         group, entry, me = self._group, self._entry, self._job.me
@@ -176,38 +167,21 @@ class Waiting:
         single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
         if not self._told_wait:
             record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
-            self._job.exchange.begin_wait({**record, **entry.placed(), "single": single})
+            self._job.exchange.waits.say({**record, **entry.placed(), "single": single})
             self._told_wait = True
         if not single:
             return
-        waits = self._job.exchange.waits()
+        waits = self._job.exchange.waits.all()
         circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
         if not circle:
             return
-        processes = {}
-        told = []
-        for process in circle:
-            if process == me:
-                processes[process] = self._own_report()
-                members: list[int] = list(group.processes)
-            else:
-                processes[process] = reported(waits[process], "waiting")
-                members = waits[process]["processes"]
-            one = processes[process]
-            told.append(
-                f"process {process} waits in call {one.index} of {name_processes(members)} "
-                f"({one.function}, {one.filename}:{one.line})"
-            )
-        message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
-        self._verdicts.settle(diverged("sequence", message, entry.index, processes))
-
-    def _ran_alone(self, answer: Where) -> str:
-        """The words on a late process that ran this call without a collective, or ""."""
-        entry, key = self._entry, self._group.key
-        call: Place = {**entry.placed(), "defined_at": entry.program.defined_at}
-        mine = self._own.quiet.recent([self._group]).get(key, [])
-        words = late_words(call, mine, answer.get("uncounted", {}).get(key, []), entry.index)
-        return f"; it {words}" if words else ""
+        ends = {
+            process: End(waits[process], waits[process]["processes"], reported(waits[process], "waiting"))
+            for process in circle
+            if process != me
+        }
+        ends[me] = End(entry.placed(), group.processes, self._own_report())
+        self._verdicts.settle(cycle_report(ends, entry.index))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
@@ -222,7 +196,6 @@ class Waiting:
                 place = answer.get("place") or "an unknown line"
                 made = answer.get("counts", {}).get(self._group.key, 0)
                 where = f"it is at {place}, after {made} {'call' if made == 1 else 'calls'}"
-                where += self._ran_alone(answer)
                 if answer.get("stack"):
                     where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
             write_error(

@@ -1,61 +1,31 @@
-"""Queries to other processes: their last calls, the record behind a digest, their current position."""
+"""Queries to other processes: their last calls, and the record behind a digest."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from spmdlint.runtime_checks.agreement.history import History, Programs, Texts, Told, read_history
+from spmdlint.runtime_checks.agreement.history import History, Programs, Told, read_history
+from spmdlint.runtime_checks.agreement.judging import Texts
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.recording.reading import read, read_programs
-from spmdlint.runtime_checks.recording.replay import Replay, unpack
-from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, Question, State, Where
+from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
+from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, State
 from spmdlint.runtime_checks.transport.job import Job
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
 
-ANSWERS_WITHIN = 2.5  # seconds for all answers
-
 
 class Asking:
-    """Questions go through the store, and wake the process asked; for a dead process, its recording is read.
-
-    ``meanwhile`` is called while answers are awaited: two processes that ask each other at once both have to answer.
-    """
+    """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
 
     def __init__(self, job: Job, others: OtherProcesses, background: Background) -> None:
         self._job = job
         self._others = others
         self._background = background
-        self._number = 0
-        self.meanwhile: Callable[[], object] = lambda: None
         self._programs: dict[tuple[int, str], ProgramRecord] = {}
-
-    def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
-        """Ask several processes a question; returns the answers that came in time."""
-        exchange = self._job.exchange
-        self._number += 1
-        waiting = set(processes)
-        for process in sorted(waiting):
-            exchange.put_question(process, {**question, "number": self._number})
-            exchange.wake(process)
-        answers: dict[int, Answer] = {}
-        limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
-        while waiting and time.monotonic() < limit:
-            for process in sorted(waiting):
-                answer = exchange.answer(process)
-                if answer is not None and answer.get("number") == self._number:
-                    answers[process] = answer
-                    waiting.discard(process)
-            self.meanwhile()
-            if waiting:
-                time.sleep(pause)
-                pause = min(0.1, pause * 1.5)
-        return answers
 
     def histories(self, processes: Iterable[int], many: int) -> dict[int, History]:
         """The last calls of these processes, as far as they are available."""
@@ -68,7 +38,7 @@ class Asking:
                 found[process] = dead
             else:
                 living.append(process)
-        for process, answer in self.ask(living, {"history": many}).items():
+        for process, answer in self._others.ask(living, {"history": many}).items():
             told = answer.get("history")
             if told is not None:
                 found[process] = self._read(told, process)
@@ -106,7 +76,7 @@ class Asking:
             return self._background.texts(digest)
         if self._job.gone(process) is not None:
             return {}
-        return self.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
+        return self._others.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
 
     @property
     def about(self) -> tuple[Programs, Texts, Told]:
@@ -119,7 +89,7 @@ class Asking:
             return self._background.given(group, index)
         if self._job.gone(process) is not None:
             return {}
-        return self.ask([process], {"given": (group, index)}).get(process, Answer()).get("given") or {}
+        return self._others.ask([process], {"given": (group, index)}).get(process, Answer()).get("given") or {}
 
     def program(self, process: int, digest: str) -> ProgramRecord:
         """The record behind a process's digest, as far as it is available."""
@@ -132,17 +102,9 @@ class Asking:
             return known
         path = self._job.recording_of(process)
         if path is not None:
-            found = read_programs(path).get(digest, ProgramRecord())
+            found = read_lines(path).programs.get(digest, ProgramRecord())
         else:
-            answer = self.ask([process], {"program": digest}).get(process, Answer())
+            answer = self._others.ask([process], {"program": digest}).get(process, Answer())
             found = answer.get("program") or ProgramRecord()
         self._programs[key] = {**known, **found}
         return self._programs[key]
-
-    def whereabouts(self, process: int) -> Where | None:
-        """Where another process is now; None if it does not answer."""
-        return self.ask([process], {"stack": True}).get(process, Answer()).get("where")
-
-    def lives(self, process: int) -> bool:
-        """Whether the checks of another process answer."""
-        return bool(self.ask([process], {}))

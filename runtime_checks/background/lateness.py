@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spmdlint.runtime_checks.agreement.standins import late_words
-from spmdlint.runtime_checks.background.asking import Asking
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -26,10 +25,10 @@ FRAMES = 8
 class Lateness:
     """The reports on each group, and when the next one is due."""
 
-    def __init__(self, job: Job, own: ThisProcess, asking: Asking) -> None:
+    def __init__(self, job: Job, own: ThisProcess, others: OtherProcesses) -> None:
         self._job = job
         self._own = own
-        self._asking = asking
+        self._others = others
         self._next: dict[str, float] = {}
         self._stuck_at: dict[str, object] = {}
 
@@ -79,7 +78,7 @@ class Lateness:
         arrived = 0
         lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
         asked = [process for process in sorted(behind)[:SHOWN] if process != self._job.me]
-        answers = self._asking.ask(asked, {"stack": True}) if asked else {}
+        answers = self._others.ask(asked, {"stack": True}) if asked else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
                 where = answers[process].get("where") or Where()
@@ -96,8 +95,6 @@ class Lateness:
             arrived += not by
             place = where.get("place") or "an unknown line"
             lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
-            alone = self._ran_alone(group, first, where)
-            lines += [f"  process {process} {alone}"] if alone else []
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
@@ -111,16 +108,11 @@ class Lateness:
     def _places(self, processes: Sequence[int]) -> list[str]:
         """Where processes are that have made no call in a group, as far as they answer."""
         lines = []
-        for process, answer in self._asking.ask(processes, {"stack": True}).items():
+        for process, answer in self._others.ask(processes, {"stack": True}).items():
             where = answer.get("where") or Where()
             lines.append(f"  process {process} is at {where.get('place') or 'an unknown line'}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         return lines
-
-    def _ran_alone(self, group: Group, there: Sample, where: Where) -> str:
-        """The words on a late process that ran the call that others wait in without a collective, or ""."""
-        mine = self._own.quiet.recent([group]).get(group.key, [])
-        return late_words(there.call(), mine, (where.get("uncounted") or {}).get(group.key, []), there.count)
 
 
 def _counted(where: Where, group: Group, sample: Sample) -> int:

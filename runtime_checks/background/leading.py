@@ -9,25 +9,68 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.disabling import aside_words, stopped_short
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.verdicts import Verdicts
-from spmdlint.runtime_checks.background.absent import Absent
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
-from spmdlint.runtime_checks.background.publishing import SECTION, Sample, leads, members_in, read_sample
+from spmdlint.runtime_checks.background.publishing import (
+    PROCESSES_A_SECOND,
+    SECTION,
+    Sample,
+    leads,
+    members_in,
+    read_sample,
+)
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.recording.journal import WINDOW
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Place, State
+from spmdlint.runtime_checks.recording.journal import WINDOW, Journal
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
+
+AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
+SELDOM = 60.0  # at most this many seconds between two questions
+AT_A_TIME = 64  # processes that it asks about
+
+
+class Absent:
+    """Processes of a group that ended before they made a call in it: they have published nothing there.
+
+    While this process makes no calls, it asks how the others ended, less and less often.
+    """
+
+    def __init__(self, job: Job, others: OtherProcesses, journal: Journal) -> None:
+        self._others = others
+        self._journal = journal
+        self._found: dict[str, dict[int, Sample]] = {}
+        self._made = -1
+        self._first_pause = max(AFTER, job.count / PROCESSES_A_SECOND)
+        self._pause: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
+        """The processes that have ended without a call in the group so far."""
+        if self._journal.made != self._made:
+            self._made = self._journal.made
+            self._pause.clear()
+            self._due.clear()
+        found = self._found.setdefault(group.key, {})
+        if group.key not in self._due:
+            self._pause[group.key] = self._first_pause
+            self._due[group.key] = now + self._first_pause
+        elif now >= self._due[group.key]:
+            self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
+            self._due[group.key] = now + self._pause[group.key]
+            for process in [process for process in processes if process not in found][:AT_A_TIME]:
+                ended = self._others.ended(process)
+                if ended is not None and not (ended.get("counts") or {}).get(group.key):
+                    found[process] = Sample(0, 0, state=str(ended.get("state")))
+        return found
+
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
@@ -38,7 +81,6 @@ SMALL = 64  # processes in a job in which each reports on all on demand, and all
 STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
-COMES_WITHIN = 2.0  # seconds for the others to come to a disable() after which they seem to have made more calls
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
 
 
@@ -53,34 +95,24 @@ class _Watched:
         self.looked_into: object = None
         self.again = 0.0
         self.pause = AGAIN
-        self.left_since: float | None = None
 
 
 class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        verdicts: Verdicts,
-        background: Background,
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
-        self._verdicts = verdicts
+    def __init__(self, parts: Parts, background: Background) -> None:
+        self._job, self._own = job, own = parts.job, parts.own
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
+        self._excused_values: set[tuple[int, str]] = set()  # of which the calls are compared
+        self._in_calls: set[tuple[int, str]] = set()  # those whose calls differ, and not only what they are given
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(job, others, background.journal)
-        self.asking = Asking(job, others, background)
-        self.lateness = Lateness(job, own, self.asking)
+        self._absent = Absent(job, parts.others, background.journal)
+        self.asking = Asking(job, parts.others, background)
+        self.lateness = Lateness(job, own, parts.others)
 
     def look(self, now: float) -> None:
         """Compare the published samples in all groups that this process leads."""
@@ -118,8 +150,6 @@ class Leader:
         uneven = len({sample.count for sample in samples.values()}) > 1
         patience = STUCK_AFTER_ABORT if self._background.hurries else max(STUCK, 2 * self._background.cadence.interval)
         still = now - max(watched.moved.values()) > patience
-        if short and not differ and self._left_alone(group, short, watched, now):
-            return None
         if differ or short or (uneven and still):
             seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
             if seen != watched.looked_into or ((differ or short) and now > watched.again):
@@ -150,7 +180,8 @@ class Leader:
         return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._job.me or group.trail is None or (process, group.key) in self._excused:
+        member = (process, group.key)
+        if process == self._job.me or group.trail is None or group.values is None or member in self._excused:
             return False
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
@@ -158,39 +189,12 @@ class Leader:
             watched.ahead[process] = sample
             return False
         watched.ahead.pop(process, None)
-        mine = group.trail.at(sample.count)
-        return mine is not None and mine != sample.prefix
-
-    def _left_alone(self, group: Group, short: set[int], watched: _Watched, now: float) -> bool:
-        """Whether all that end short have called ``disable()``, and others not; then the checks step aside.
-
-        That is not done at once: the others may just be coming there.
-        """
-        samples = watched.samples
-        made = {process: sample.count for process, sample in samples.items()}
-        ended = self._others.ended_among(process for process, one in samples.items() if one.state in ENDED)
-        left = stopped_short(made, ended)
-        if left.keys() != short:
-            watched.left_since = None
-            return False
-        watched.left_since = watched.left_since or now
-        if now - watched.left_since > COMES_WITHIN:
-            self._checks.step_aside(aside_words(left, made, lambda process: samples[process].call()))
-        return True
-
-    def look_for_disabled(self, ended: Mapping[int, State] | None = None) -> None:
-        """Step aside if a process has called ``disable()`` before calls that others made: nobody has compared these."""
-        if ended is None:
-            ended = self._others.ended_among(self._job.others)
-        for group in self._own.ledger.groups():
-            counts = {p: (told.get("counts") or {}).get(group.key, 0) for p, told in ended.items()}
-            made = {**counts, self._job.me: group.count}
-            made = {process: count for process, count in made.items() if process in group.processes}
-            left = stopped_short(made, ended)
-            if left:
-                calls: dict[int, Place] = {**ended, self._job.me: self._background.own_sample(group).call()}
-                self._checks.step_aside(aside_words(left, made, calls.__getitem__))
-                return
+        calls, values = group.trail.at(sample.count), group.values.at(sample.count)
+        self._in_calls.discard(member)
+        if calls is not None and calls != sample.prefix:
+            self._in_calls.add(member)
+            return True
+        return values is not None and values != sample.given and member not in self._excused_values
 
     def inquire(
         self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
@@ -216,8 +220,16 @@ class Leader:
                 for process in suspected
                 if process in histories and histories[process].state not in ENDED
             }
-            self._excused |= excused
-            for process, _ in sorted(excused):
+            given = excused - self._in_calls - self._excused_values
+            self._excused_values |= given
+            self._excused |= excused & self._in_calls
+            for process, _ in sorted(given):
+                self._checks.note(
+                    f"What calls of process {process} are given is no longer compared within "
+                    f"{name_processes(group.processes)} while the job runs: processes know other parts of it, and "
+                    "what all know does not differ."
+                )
+            for process, _ in sorted(excused & self._in_calls):
                 self._checks.note(
                     f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
                     f"runs: {_why_excused(group, histories, self._job.me)}."
@@ -237,12 +249,6 @@ class Leader:
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
-        report = self._last_look(ended)
-        if report is None:
-            self.look_for_disabled(ended)
-        return report
-
-    def _last_look(self, ended: Mapping[int, State]) -> Report | None:
         # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = _uneven(ended.values())
@@ -277,7 +283,7 @@ class Leader:
         for group in own.ledger.groups() if tells_of_all else ():
             samples: dict[int, Sample] = {}
             for number in range(0, len(group.processes), SECTION):
-                samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
+                samples.update(self._published(f"{group.key}/{number // SECTION}"))
             samples[job.me] = self._background.own_sample(group)
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
@@ -291,7 +297,7 @@ class Leader:
         try:
             for group in self._own.ledger.groups():
                 for number in range(0, len(group.processes), SECTION):
-                    for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
+                    for process, sample in self._published(f"{group.key}/{number // SECTION}").items():
                         found[process] = max(found.get(process, 0), sample.serial)
         except StoreLostError:
             return {}
@@ -329,7 +335,7 @@ def _uneven(ended: Iterable[State]) -> set[str]:
         sizes.update(told.get("sizes") or {})
         for key, final in (told.get("finals") or {}).items():
             finals.setdefault(key, []).append(final)
-    none = (0, "0")
+    none = (0, "0 0")
     return {
         key for key, found in finals.items() if len({*found, *([none] if len(found) < sizes.get(key, 0) else [])}) > 1
     }

@@ -11,12 +11,10 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.verdicts import Verdicts
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
 from spmdlint.runtime_checks.calls.call import Call
@@ -26,8 +24,7 @@ from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
-from spmdlint.runtime_checks.recording.replay import pack
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -40,7 +37,6 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
@@ -52,25 +48,15 @@ PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 class Background:
     """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
-    def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        verdicts: Verdicts,
-        recording: Recording | None,
-    ) -> None:
-        self._job = job
-        self._own = own
-        self._checks = checks
-        self._verdicts = verdicts
-        self._recording = recording
+    def __init__(self, parts: Parts, recording: Recording | None) -> None:
+        self._job, self._own = job, own = parts.job, parts.own
+        self._others = parts.others
+        self._checks, self._verdicts = parts.checks, parts.verdicts
         own.ledger.on_new = self._new_group
         self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
-        self.journal.failed = checks.guard.failed
-        checks.hold_calls = self.journal.stop
-        self.leader = Leader(job, own, others, checks, verdicts, self)
+        self.journal.failed = parts.checks.guard.failed
+        parts.checks.hold_calls = self.journal.stop
+        self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)
         self.state = "running"
         self.end = State()
@@ -88,7 +74,7 @@ class Background:
 
     def _new_group(self, group: Group) -> None:
         if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
-            group.trail = Trail()
+            group.trail, group.values = Trail(), Trail()
 
     # Methods for the thread that makes the call.
 
@@ -98,7 +84,6 @@ class Background:
         event = self.journal.event_of(program, call.site)
         if program.digest not in self._explained:
             self._explain(program, call)
-            self._own.unplaced.look_once(call, _live_arrays)
             self._note(event, call)
             if program.value is None and self._checks.joining is None:  # each asserted value is new
                 self._served.clear()
@@ -142,8 +127,10 @@ class Background:
         self._own.notice_threads()
         for group in self._own.ledger.groups():
             if len(group.threads) > 1:
-                named = name_processes(group.processes)
-                self._checks.warn(f"two threads make parallel calls over {named}; their order is not determined.")
+                self._checks.warn(
+                    f"two threads make parallel calls over {name_processes(group.processes)}; their order is "
+                    "determined only if each waits for the other."
+                )
         if self.journal.overrun:
             self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._checks.active:
@@ -183,7 +170,7 @@ class Background:
             last, changed = self.journal.last, []
             for group in self._own.ledger.groups():
                 sample = self._sample(group, last)
-                said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
+                said = (sample.count, sample.prefix, sample.given, sample.state, sample.last, sample.compiling)
                 if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
@@ -207,7 +194,8 @@ class Background:
         words = compiling[0] if compiling is not None and slow else None
         return Sample(
             count=group.count,
-            prefix=group.digest,
+            prefix=group.prefix,
+            given=group.given,
             serial=self.journal.made,
             state=self.state,
             last=mine,
@@ -223,18 +211,12 @@ class Background:
 
     def answer(self) -> None:
         """Answer the questions of other processes."""
-        exchange = self._job.exchange
-        for asker, question in exchange.questions().items():
-            answer: Answer = {"number": question.get("number", 0)}
-            if not self._checks.active:
-                answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
-            else:
-                self._tell_of_calls(question, answer)
-            if question.get("stack"):
-                answer["where"] = self._own.where()
-            exchange.put_answer(asker, answer)
+        self._others.answer(self._tell_of_calls)
 
     def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+        if not self._checks.active:
+            answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
+            return
         if "history" in question:
             self.journal.drain()
             answer["history"] = self.history(question["history"])
@@ -257,7 +239,7 @@ class Background:
         """The lowered module of a program of this process, packed."""
         reference = self._modules.get(digest)
         read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else self._own.quiet.texts(digest)
+        return pack_texts(read()) if read is not None else {}
 
     def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""
@@ -278,11 +260,9 @@ class Background:
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
         exchange = self._job.exchange
-        if exchange.over():
+        if exchange.marked("over"):
             self.over = self.state != "running"
-            if not self.over:
-                self.leader.look_for_disabled()
-        aside = exchange.aside() if self._checks.active else None
+        aside = exchange.aside.get("job") if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)
 
@@ -293,13 +273,6 @@ class Background:
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()
-
-
-def _live_arrays() -> Iterable[Any]:
-    import jax
-
-    found: Iterable[Any] = jax.live_arrays()
-    return found
 
 
 def _told(event: Event) -> EventRecord:

@@ -27,7 +27,7 @@ EARLY = 0.25  # fraction of an interval: a publication this early counts for the
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A process's count and prefix in one group.
+    """A process's count in one group, and the digests of its calls there and of what they are given.
 
     ``last`` is whether its last call was in this group; ``serial`` counts the calls of all groups. ``compiling`` is the
     program that the process has been compiling for some time.
@@ -42,6 +42,7 @@ class Sample:
     filename: str | None = None
     line: int | None = None
     compiling: str | None = None
+    given: int = 0
 
     def call(self) -> Place:
         """The last call of the process."""
@@ -50,35 +51,36 @@ class Sample:
     def data(self) -> SampleRecord:
         """The sample in the form in which it is published."""
         place = (self.function, self.filename, self.line, self.compiling)
-        return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
+        digests = f"{self.prefix:x} {self.given:x}"
+        return {"c": self.count, "x": digests, "n": self.serial, "s": self.state, "l": self.last, "p": place}
 
 
 def read_sample(text: str, key: str) -> Sample:
     """A published sample; raises :class:`UnknownRecordError` if the text is not one."""
     data = read_record(text, SampleRecord, key)
     try:
-        prefix = int(data["x"], 16)
+        prefix, given = (int(digest, 16) for digest in data["x"].split())
     except ValueError as error:
-        raise UnknownRecordError(f"The record {key} in the job's key-value store holds no prefix.") from error
+        raise UnknownRecordError(f"The record {key} in the job's key-value store holds no digests.") from error
     function, filename, line, compiling = data["p"]
-    return Sample(data["c"], prefix, data["n"], data["s"], data["l"], function, filename, line, compiling)
+    return Sample(data["c"], prefix, data["n"], data["s"], data["l"], function, filename, line, compiling, given)
 
 
 def publishes_in(group: str, members: Sequence[int], process: int) -> list[str]:
     """The folders in which a member publishes its samples."""
     place = list(members).index(process)
-    folders = [f"now/{group}/{place // SECTION}"]
+    folders = [f"{group}/{place // SECTION}"]
     if len(members) > SECTION and place % SECTION == 0:
-        folders.append(f"now/{group}/top")
+        folders.append(f"{group}/top")
     return folders
 
 
 def leads(group: str, members: Sequence[int], process: int) -> list[str]:
     """The folders whose samples a member compares with its own calls."""
     place = list(members).index(process)
-    folders = [f"now/{group}/{place // SECTION}"] if place % SECTION == 0 else []
+    folders = [f"{group}/{place // SECTION}"] if place % SECTION == 0 else []
     if len(members) > SECTION and place == 0:
-        folders.append(f"now/{group}/top")
+        folders.append(f"{group}/top")
     return folders
 
 

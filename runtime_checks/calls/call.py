@@ -20,9 +20,8 @@ class Call:
 
     ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
     once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
-    ``words`` are the values as text where they are compared themselves, and ``held`` is what they are the text of.
-    ``source`` is whether this process is the source of a broadcast, None if the call is not one. ``given`` has the tags
-    of what is meant to be one value.
+    ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
+    source of a broadcast, None if the call is not one. ``given`` has the tags of what is meant to be one value.
     """
 
     program: Program
@@ -34,7 +33,6 @@ class Call:
     tags: str = ""
     texts: Callable[[], dict[str, str]] = dict
     words: Sequence[str] = ()
-    held: Sequence[Any] = ()
     source: bool | None = None
     given: Given = field(default_factory=dict)
 

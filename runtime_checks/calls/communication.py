@@ -1,11 +1,18 @@
-"""Whether a program communicates between processes, from the groups of devices that its collectives join."""
+"""Whether a program communicates between processes: from the groups of devices that its collectives join.
+
+The collectives of a lowered module are read from its operations, as its text has many forms; those of a compiled one
+from its HLO text, as jaxlib has no other view of their groups.
+"""
 
 from __future__ import annotations
 
+import importlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 Groups = Sequence[Sequence[int]]
 
@@ -142,3 +149,175 @@ def cut(numbers: Sequence[int], rows: int, columns: int) -> Groups | None:
     if len(numbers) != rows * columns:
         return None
     return [numbers[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+_COLLECTIVE = re.compile(
+    r"= .*?\b(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
+    r"|collective-broadcast|send|recv)(?:-start)?\("
+)
+_REDUCTIONS_OF_HLO = ("all-reduce", "all-gather", "reduce-scatter")
+_REPLICAS = re.compile(r"\AHloModule [^\n]*\breplica_count=(\d+)")
+_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[\d,]*\},?)*)\}")
+_ONE_LISTED = re.compile(r"\{([\d,]*)\}")
+_IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_MESH = re.compile(
+    r"replica_groups=@?mesh\[([^\]]*)\]"
+    r"(?:, ?device_ids=\((?:\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]*))\))? ?\{([^}]*)\}"
+)
+_AXIS_SIZE = re.compile(r"['\"]([^'\"]+)['\"] ?= ?(\d+)")
+_AXIS = re.compile(r"['\"]([^'\"]+)['\"](?::\((\d+)\)(\d+))?")
+_CHANNEL = re.compile(r"\bchannel_id=(\d+)")
+_TO_HOST = re.compile(r"\bis_host_transfer=true")
+_PAIRS_OF_SEND = re.compile(r"_xla_send_recv_source_target_pairs=\"?\{((?:\{\d+,\d+\},?)*)\}")
+KERNELS = ("tpu_custom_call", "mosaic_gpu")  # the module does not show what a kernel does between devices
+
+
+def compiled_communicates(text: str, process_of: Sequence[int]) -> Communication:
+    """Whether a compiled module (HLO text) has a collective between processes.
+
+    ``process_of[i]`` is the process of the i-th device of the assignment.
+    """
+    replicas = _REPLICAS.match(text)
+    assignment = Assignment(process_of, int(replicas[1]) if replicas is not None else 1)
+    found = combined(_answers(text, assignment))
+    if found is Communication.NO and any(kernel in text for kernel in KERNELS):
+        return Communication.UNKNOWN
+    return found
+
+
+def _answers(text: str, assignment: Assignment) -> Iterator[Communication]:
+    for found in _COLLECTIVE.finditer(text):
+        end = text.find("\n", found.start())
+        line = text[found.start() : end if end >= 0 else len(text)]
+        if found[1] in ("send", "recv"):
+            if not _TO_HOST.search(line):
+                yield assignment.spanned(_sending(line))
+            continue
+        channel = _CHANNEL.search(line)
+        by_axes = "replica_groups=mesh[" in line or "replica_groups=@mesh[" in line
+        yield assignment.spanned(
+            Collective(
+                _groups(line),
+                channel=channel is not None and channel[1] != "0",
+                flat=by_axes or (found[1] in _REDUCTIONS_OF_HLO and "use_global_device_ids=true" in line),
+                both=found[1] in _REDUCTIONS_OF_HLO,
+            )
+        )
+
+
+def _groups(line: str) -> Groups | None:
+    listed, counted, meshed = (one.search(line) for one in (_LISTED, _IOTA, _MESH))
+    if listed is not None:
+        return _listed(listed[1])
+    if counted is not None:
+        return cut(iota(_ints(counted[3]), _ints(counted[4])), int(counted[1]), int(counted[2]))
+    if meshed is not None:
+        sizes = {name: int(size) for name, size in _AXIS_SIZE.findall(meshed[1])}
+        parts = [AxisPart(name, int(before or 1), int(size or 0)) for name, before, size in _AXIS.findall(meshed[5])]
+        return along_axes(sizes, parts, iota(_ints(meshed[2]), _ints(meshed[3])) if meshed[2] else _ints(meshed[4]))
+    return None
+
+
+def _sending(line: str) -> Collective:
+    pairs = _PAIRS_OF_SEND.search(line)
+    return Collective(None if pairs is None else _listed(pairs[1]), channel=True, flat=True)
+
+
+def _listed(text: str) -> list[list[int]]:
+    return [_ints(found[1]) for found in _ONE_LISTED.finditer(text)]
+
+
+def _ints(text: str | None) -> list[int]:
+    return [int(word) for word in (text or "").split(",") if word]
+
+
+_REDUCTIONS = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter")
+_OTHERS = ("stablehlo.all_to_all", "stablehlo.collective_permute", "stablehlo.collective_broadcast")
+_NAMED = re.compile(r"stablehlo\.(?:all_reduce|all_gather|reduce_scatter|all_to_all|collective_\w+)\b")
+_MESHES = "jaxlib.mlir.dialects.sdy"
+_OPERATIONS = "jaxlib.mlir.dialects.stablehlo"
+
+
+def lowered_communicates(operation: Any, text: str, process_of: Sequence[int]) -> Communication:
+    """Whether a lowered module (an MLIR operation of StableHLO) names a collective between processes.
+
+    ``text`` is the same module as text: most modules name none, and need not be walked through. ``process_of[i]`` is
+    the process of the i-th device of the assignment. NO is not final: the partitioner may still insert collectives.
+    """
+    if not _NAMED.search(text):
+        return Communication.NO
+    try:
+        attributes = operation.attributes
+        replicas = _number(attributes["mhlo.num_replicas"]) if "mhlo.num_replicas" in attributes else 1
+        assignment = Assignment(process_of, replicas)
+        found = list(_operations(operation))
+        meshes = {str(one.attributes["sym_name"]).strip('"'): one for one in found if one.name == "sdy.mesh"}
+        named = (one for one in found if one.name in (*_REDUCTIONS, *_OTHERS))
+        return combined(assignment.spanned(_collective(one, meshes)) for one in named)
+    except Exception:  # bindings of another version of MLIR: the compiled module decides
+        return Communication.UNKNOWN
+
+
+def _operations(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region:
+            for one in block.operations:
+                yield one.operation
+                yield from _operations(one.operation)
+
+
+def _collective(operation: Any, meshes: Mapping[str, Any]) -> Collective:
+    attributes = operation.attributes
+    reduces = operation.name in _REDUCTIONS
+    name = "source_target_pairs" if operation.name.endswith("permute") else "replica_groups"
+    listed = hasattr(attributes[name], "is_splat")  # a tensor of numbers, otherwise axes of a mesh
+    return Collective(
+        _numbers(attributes[name]) if listed else _along_axes(attributes[name], meshes),
+        channel="channel_handle" in attributes,
+        flat=not listed or (reduces and "use_global_device_ids" in attributes),
+        both=reduces,
+    )
+
+
+def _along_axes(attribute: Any, meshes: Mapping[str, Any]) -> Groups | None:
+    operations = importlib.import_module(_OPERATIONS)
+    given = operations.ReplicaGroupMeshAxesAttr(attribute)
+    sizes, devices = _mesh(given.mesh, meshes)
+    return along_axes(sizes, [_axis_part(operations, one) for one in given.axes], devices)
+
+
+def _mesh(mesh: Any, meshes: Mapping[str, Any]) -> tuple[dict[str, int], list[int]]:
+    """The sizes of the axes of a mesh, and its devices if they are not in the usual order."""
+    if hasattr(mesh, "value"):  # the name of a mesh of the module
+        sharding = importlib.import_module(_MESHES)
+        named = sharding.MeshAttr(meshes[mesh.value].attributes["mesh"])
+        axes = [sharding.MeshAxisAttr(one) for one in named.axes]
+        return {axis.name: int(axis.size) for axis in axes}, [int(one) for one in named.device_ids]
+    operations = importlib.import_module(_OPERATIONS)
+    inline = operations.MeshAttr(mesh)
+    axes = [operations.MeshAxisAttr(one) for one in inline.axes]
+    devices = [] if inline.device_ids is None else [int(n) for n in _array(inline.device_ids)]
+    return {axis.name: int(axis.size) for axis in axes}, devices
+
+
+def _axis_part(operations: Any, attribute: Any) -> AxisPart:
+    axis = operations.AxisRefAttr(attribute)
+    if axis.sub_axis_info is None:
+        return AxisPart(axis.name)
+    part = operations.SubAxisInfoAttr(axis.sub_axis_info)
+    return AxisPart(axis.name, int(part.pre_size), int(part.size))
+
+
+def _numbers(dense: Any) -> list[list[int]]:
+    rows = _array(dense)
+    return [[int(n) for n in row] for row in (rows if rows.ndim == 2 else rows[None])] if rows.size else []
+
+
+def _array(dense: Any) -> Any:
+    import numpy as np
+
+    return np.array(dense)
+
+
+def _number(attribute: Any) -> int:
+    return int(getattr(attribute, "value", attribute))

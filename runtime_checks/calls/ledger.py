@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.calls.prefixes import Trail, combined
+from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.records import Place
 
 RING = 64
@@ -45,7 +45,8 @@ class Group:
 
     ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
     about to. ``prefix`` of the calls, and ``given`` of the values that they are given, are kept in background mode,
-    and ``trail`` of both by the comparing process.
+    and ``trail`` and ``values`` of these by the comparing process. They are two, as values that only some processes
+    tell must not end the comparison of the calls.
     """
 
     processes: tuple[int, ...]
@@ -57,11 +58,7 @@ class Group:
     prefix: int = 0
     given: int = 0
     trail: Trail | None = None
-
-    @property
-    def digest(self) -> int:
-        """The digest of all calls so far and of what they are given, as it is published."""
-        return int(combined([self.prefix], [self.given])[0])
+    values: Trail | None = None
 
     def append(self, program: Program, site: Site | None) -> Entry:
         """Number the next call."""
@@ -78,13 +75,12 @@ def thread_names(group: Group) -> list[str]:
 
 
 class Ledger:
-    """All sequences of one process, and the numbers of calls that do not communicate, or may not."""
+    """All sequences of one process, and the numbers of calls that do not communicate."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], Group] = {}
         self._lock = threading.Lock()
         self.quiet: dict[str, int] = {}
-        self.undecided: dict[str, int] = {}
         self.last: Entry | None = None
         self.on_new: Callable[[Group], None] = lambda _group: None
 
@@ -108,9 +104,8 @@ class Ledger:
             return list(self._groups.values())
 
     def note_quiet(self, program: Program) -> None:
-        """Count a call that is not compared: harmless on one process if it has no collective, worth a note if not."""
-        counts = self.undecided if program.undecided else self.quiet
-        counts[program.function] = counts.get(program.function, 0) + 1
+        """Count a call that is not compared."""
+        self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
 
 
 def group_key(processes: tuple[int, ...]) -> str:

@@ -62,11 +62,8 @@ def announce(
     leaves = value.leaves if value is not None else ()
     values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
     words = [leaf.words for leaf in leaves]
-    held = value.held if value is not None else ()
     site = user_site(sys._getframe(1))
-    caller.call(
-        Call(program, site, values=values, names=names, words=words, held=held, given=given or {}), within=within
-    )
+    caller.call(Call(program, site, values=values, names=names, words=words, given=given or {}), within=within)
 
 
 def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
@@ -118,14 +115,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several.
-
-    ``held`` has what is compared: its leaves, or the value itself.
-    """
+    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several."""
 
     words: str
     leaves: Sequence[Leaf] = ()
-    held: Sequence[Any] = ()
 
 
 def as_value(value: Any) -> Value:
@@ -140,15 +133,11 @@ def as_value(value: Any) -> Value:
     leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
     words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
-        return Value(words[0], held=[found[0][1]])
+        return Value(words[0])
     if type(value) in _EMPTY and not value:
         return Value(repr(value))
     digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
-    return Value(
-        f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}",
-        leaves,
-        [leaf.held for leaf in leaves],
-    )
+    return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
 
 
 def check_value(value: Any) -> None:

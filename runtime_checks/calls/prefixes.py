@@ -43,15 +43,6 @@ def extend(prefix: int, count: int, digests: Sequence[int]) -> Any:
     return np.cumsum(powers, out=powers)
 
 
-def combined(first: Any, second: Any) -> Any:
-    """One digest of two kinds, after each of several calls."""
-    if len(first) <= FEW:
-        return [(one + other) % _MODULUS for one, other in zip(first, second, strict=True)]
-    import numpy as np
-
-    return first + np.array(second, np.uint64)
-
-
 class Trail:
     """The prefixes of a group at its last calls, in a ring buffer."""
 

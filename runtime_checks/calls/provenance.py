@@ -4,11 +4,10 @@ A function called with different parameters of the same shape has the same finge
 So every output of a watched call carries a tag that says which output of which call it is, and the tags of the
 arguments have to agree between processes.
 
-A tag on one process and none on another proves nothing, and is not reported while a job runs, because it happens in
-correct programs. One process may take a batch from a cache in its memory that another normalizes on its devices (an
-elementwise program, which need not run equally often), or bring back from its host an array that it had moved there
-for lack of memory. Neither can be distinguished from a wrong array. So it is a remark in the report of a divergence
-that is proven by something else, and not reported otherwise.
+A tag on one process and none on another proves nothing, because it happens in correct programs. One process may take a
+batch from a cache in its memory that another normalizes on its devices (an elementwise program, which need not run
+equally often), or bring back from its host an array that it had moved there for lack of memory. Neither can be
+distinguished from a wrong array.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import base64
 import hashlib
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -126,23 +125,6 @@ def conflicts(first: str, second: str) -> list[int]:
     return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
 
 
-def one_sided(first: str, second: str) -> list[int]:
-    """The positions, counted as in :func:`conflicts`, at which only one of two processes knows an origin."""
-    count = _shorter(first, second) if first and second else max(len(first), len(second)) // WIDTH
-    return [back for back in range(count) if (from_end(first, back) == UNKNOWN) != (from_end(second, back) == UNKNOWN)]
-
-
-def merged(first: str, second: str) -> str:
-    """The known origins of both, aligned at the end."""
-    if not first or not second:
-        return first or second
-    together = []
-    for back in range(max(len(first), len(second)) // WIDTH):
-        one = from_end(first, back)
-        together.append(one if one != UNKNOWN else from_end(second, back))
-    return "".join(reversed(together))
-
-
 def from_end(tags: str, back: int) -> str:
     """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
     start = len(tags) - (back + 1) * WIDTH
@@ -167,24 +149,6 @@ class Unplaced:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
-
-    def look_once(self, call: Call, live: Callable[[], Iterable[Any]]) -> None:
-        """Look at the first call of a program whose later ones are not seen; ``live`` are the arrays that there are.
-
-        Where there is another array of the shape and dtype of one that is passed, it could be passed in its place.
-        """
-        program = call.program
-        if call.words or program.function in self.names or program.digest in self._seen:
-            return
-        if len(self._seen) == self.MOST:
-            return
-        self._seen[program.digest] = {}
-        passed = {id(value): value for value in call.values if getattr(value, "ndim", 0)}
-        forms = Counter(_form(value) for value in passed.values())
-        if any(many > 1 for many in forms.values()) or any(
-            _form(other) in forms and id(other) not in passed and not other.is_fully_addressable for other in live()
-        ):
-            self.names.add(program.function)
 
     def look(self, call: Call) -> None:
         """Look at the arguments of a call."""

@@ -7,18 +7,15 @@ each with its place in the sequence of calls that are compared.
 
 from __future__ import annotations
 
-import inspect
 import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.provenance import Provenance
 from spmdlint.runtime_checks.records import Argument, ProgramRecord, QuietRecord
 
@@ -26,7 +23,6 @@ KEPT = 64  # programs and lines for each set of processes
 TOLD = 32  # of these, how many another process is told of
 ARGUMENTS = 4000  # of all that are told
 DEVICES = 256  # of a program; more are not told
-TEXTS = 1 << 20  # characters of the modules that are told
 
 
 @dataclass(slots=True)
@@ -40,7 +36,6 @@ class QuietCall:
     site: Site | None
     arguments: Sequence[Argument]
     static: Mapping[str, str]
-    texts: Callable[[], Callable[[], dict[str, str]] | None]
     after: int
     times: int
 
@@ -75,35 +70,18 @@ class QuietCalls:
             found.after = after
 
     def _described(self, call: Call, after: int) -> QuietCall:
-        texts = call.texts
-        # The module lives as long as the executable; a program that is gone explains less.
-        held = weakref.WeakMethod(texts) if inspect.ismethod(texts) else lambda: None
-        return QuietCall(call.program, call.site, call.explained(self._provenance), dict(call.static), held, after, 0)
-
-    def texts(self, digest: str) -> dict[str, str]:
-        """The lowered module of one of the programs, packed; {} if it is not known any more."""
-        with self._lock:
-            held = [one for calls in self._groups.values() for one in calls.values() if one.program.digest == digest]
-        read = held[0].texts() if held else None
-        return pack_texts(read()) if read is not None else {}
+        return QuietCall(call.program, call.site, call.explained(self._provenance), dict(call.static), after, 0)
 
     def recent(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
-        """All about the calls since the last but one call that is compared, with their modules."""
-        return self._records(((group, self._last(group, group.count - 1)) for group in groups), texts=True)
-
-    def places(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
-        """The same without what explains them: where they were made."""
-        recent = {group.key: self._last(group, group.count - 1) for group in groups}
-        return {key: [_placed(one) for one in last] for key, last in recent.items() if last}
+        """All about the calls since the last but one call that is compared."""
+        return self._records((group, self._last(group, group.count - 1)) for group in groups)
 
     def all(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
         """All about the calls that are kept."""
-        return self._records(((group, self._last(group, 0)) for group in groups), texts=False)
+        return self._records((group, self._last(group, 0)) for group in groups)
 
-    def _records(
-        self, calls: Iterable[tuple[Group, Sequence[QuietCall]]], *, texts: bool
-    ) -> dict[str, list[QuietRecord]]:
-        arguments, characters = ARGUMENTS, TEXTS
+    def _records(self, calls: Iterable[tuple[Group, Sequence[QuietCall]]]) -> dict[str, list[QuietRecord]]:
+        arguments = ARGUMENTS
         told: dict[str, list[QuietRecord]] = {}
         for group, last in calls:
             for one in reversed(last):
@@ -111,10 +89,6 @@ class QuietCalls:
                 arguments -= len(one.arguments)
                 if arguments < 0:
                     del record["arguments"]  # unknown, as if there were none they would differ
-                packed = self.texts(one.program.digest) if texts and characters > 0 else {}
-                characters -= sum(map(len, packed.values()))
-                if characters >= 0 and packed:
-                    record["texts"] = packed
                 told.setdefault(group.key, []).insert(0, record)
         return told
 

@@ -31,16 +31,6 @@ class _Action(ctypes.Structure):
     )
 
 
-def c_handler(number: int) -> int | None:
-    """The address of the handler of a signal as the kernel has it; None is the default action, or not known here."""
-    if not _known_here():
-        return None
-    action = _Action()
-    ctypes.CDLL(None).sigaction(number, None, ctypes.byref(action))
-    found: int | None = action.handler
-    return found
-
-
 def _known_here() -> bool:
     return sys.platform.startswith("linux") and ctypes.sizeof(ctypes.c_void_p) == 8
 

@@ -2,28 +2,31 @@
 
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
+
+How long it holds, and what follows, depends on how the program has ended (:data:`WAYS`). ``disable()`` is an end in a
+program that goes on; after it, and after an interrupt, the checks are over in all processes.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import Whereabouts
-from spmdlint.runtime_checks.agreement.waiting import ASK_EVERY, SILENT
+from spmdlint.runtime_checks.agreement.parts import Parts
+from spmdlint.runtime_checks.agreement.waiting import Life
+from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.ending.end import End
-from spmdlint.runtime_checks.ending.interruption import interruption
+from spmdlint.runtime_checks.ending.declared import Ending
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, blaming_threads, diverged
-from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes, unsaid
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
+from spmdlint.runtime_checks.reporting.sentences import OVER, how_it_ended, name_processes, unsaid
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
@@ -31,21 +34,48 @@ SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
 ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-INTERRUPT_SPREADS = 5.0  # seconds until an interrupt of the whole job has reached all processes
-ASKED = 64  # processes that an interrupted one asks about
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What follows an end: how long, in seconds, the process holds in lockstep, in a rehearsal, and in background mode.
+
+    ``goes_on`` is whether the program does, so that a verdict is acted on as in a call.
+    """
+
+    lockstep: float
+    rehearsal: float
+    background: float
+    goes_on: bool = False
+
+
+WAYS = {
+    "finished": Way(math.inf, math.inf, LONGEST_HOLD),
+    "raised": Way(LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
+    "disabled": Way(0, 10, 10, goes_on=True),  # in lockstep, nothing is left to compare
+    "interrupted": Way(0, 0, 0),  # the job ends as it would without the checks
+}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process: "finished", "raised" or "interrupted", with place and message."""
+    """How the program ended in this process, one of :data:`WAYS`, with place and message."""
 
     state: str = "finished"
     site: Site | None = None
     detail: str | None = None
 
 
-class Closing(End):
-    """The end of the program."""
+class Closing:
+    """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
+
+    def __init__(self, parts: Parts, ending: Ending, background: Background | None, look: Callable[[], object]) -> None:
+        self._parts = parts
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._setup = parts.checks, parts.setup
+        self._ending = ending
+        self._background = background
+        self._look = look
 
     def close(self, outcome: Outcome) -> None:
         """Publish how this process ended and wait for the others; does not return if the job has diverged."""
@@ -70,26 +100,29 @@ class Closing(End):
         return self._checks.active
 
     def _close(self, outcome: Outcome) -> None:
+        way = WAYS[outcome.state]
         self._setup.publish()
-        self._leave_if_diverged()
+        self._act_if_diverged(way)
         if self._background is not None:
             self._background.journal.drain()  # the last calls belong to how this process ended
+        hold = self._hold(way)
+        if not hold:
+            self._end_checks(outcome)
         state = self._publish(outcome)
-        if outcome.state == "interrupted":
-            self._end_alone(state)
-            return
-        ended = self._all_ended(outcome, state)
+        if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
+            self._ending.flush()
+            os._exit(INTERRUPTED_STATUS)  # JAX's shutdown would wait for the others, which the launcher ends
+        ended = self._all_ended(outcome, state, hold) if hold else None
         if ended is None:
             return
-        self._leave_if_diverged()
+        self._act_if_diverged(way)
         report = self._last_look(outcome, ended)
         if report is not None:
             self._ending.declare(report)
-            self._leave_if_diverged()
-        self._note_quiet(ended)
+            self._act_if_diverged(way)
         if self._background is not None:
             if self._ending.verdict is None:
-                self._job.exchange.put_over()
+                self._job.exchange.mark("over")
             self._ending.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
@@ -97,41 +130,39 @@ class Closing(End):
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
         if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
             self._own.recorded.end(state)
-        self._tell(outcome.state, state)
+        # What others may still ask comes first, and only then that this process has ended.
+        if self._job.folder is not None:
+            self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
+        if self._background is not None:
+            self._background.finish(outcome.state, state)
+        else:
+            self._own.publish_quiet(self._job.exchange)
+        self._job.exchange.put_state(state)
         return state
 
-    def _end_alone(self, state: State) -> None:
-        """After an interrupt: say so to others that still run when it would have reached them, and wait in vain."""
-        job, ended = self._job, {self._job.me: state}
-        until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
-        while time.monotonic() < until:
-            self._leave_if_diverged()
-            if job.exchange.is_ending():
-                self._ending.leave()
-            self._collect(ended)
-            if len(ended) == job.count or not self._checks.active or job.interrupted() or job.count > ASKED:
-                return
-            time.sleep(tick)
-            tick = min(tick * 1.2, SLOWEST_TICK)
-        asked = self._background.leader.asking if self._background is not None else self._others
-        self._ending.declare(interruption(job, self._own, asked, ended))
-        if self._background is not None:
-            self._ending.wake_all()
-        self._leave_if_diverged()
+    def _end_checks(self, outcome: Outcome) -> None:
+        """Tell the others that the checks are over, unless all end now."""
+        if not self._job.interrupted():
+            at = f" at {outcome.site.short}" if outcome.site is not None else ""
+            words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
+            self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
+            if self._background is not None:
+                self._ending.wake_all()
 
-    def _all_ended(self, outcome: Outcome, state: State) -> dict[int, State] | None:
+    def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
-        life = Life(job, self._checks, background.leader.asking if background is not None else self._others)
+        life = Life(self._parts)
         while len(ended) < job.count:
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
-                self._leave_if_diverged()
-            held = time.monotonic() - began
-            if job.interrupted() or held > self._longest(outcome):
+                self._act_if_diverged(WAYS[outcome.state])
+            if job.interrupted() or time.monotonic() - began > hold:
+                if outcome.state in OVER:
+                    self._end_checks(outcome)
                 return None
             if background is None or self._closes():
                 self._collect(ended)
@@ -146,7 +177,7 @@ class Closing(End):
         return ended
 
     def _collect(self, ended: dict[int, State]) -> None:
-        told = self._job.exchange.states() if self._background is not None else None
+        told = self._job.exchange.states.all() if self._background is not None else None
         for process in range(self._job.count):
             if process in ended or (told is not None and process not in told and self._job.folder is None):
                 continue
@@ -154,28 +185,40 @@ class Closing(End):
             if found is not None:
                 ended[process] = found
 
-    def _longest(self, outcome: Outcome) -> float:
-        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
-        if self._background is not None and not self._job.options.rehearsal:
-            return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
-        return LONGEST_HOLD if outcome.state == "raised" else math.inf
+    def _closes(self) -> bool:
+        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
+        return all(self._job.gone(process) is not None for process in range(self._job.me))
 
-    def _leave_if_diverged(self) -> None:
+    def _hold(self, way: Way) -> float:
+        """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        if self._background is None:
+            return way.lockstep
+        if self._job.options.rehearsal:
+            return way.rehearsal
+        return min(way.background, ELASTIC_HOLD) if is_elastic() else way.background
+
+    def _act_if_diverged(self, way: Way) -> None:
         ending = self._ending
         if ending.look() is None:
             return
-        if self._job.options.on_divergence == "report":
+        if way.goes_on:
+            if not ending.acknowledged.is_set():  # what was raised before, the program has caught
+                ending.act()
+        elif self._job.options.on_divergence == "report":
             ending.tell()
         else:
             ending.leave()
 
     def _last_look(self, outcome: Outcome, ended: dict[int, State]) -> Report | None:
         """Checks that are possible only when all have ended."""
-        if any(one["state"] == "raised" for one in ended.values()):
-            for process in ended:
-                report = self._setup.compare_with(process)
-                if report is not None:
-                    return report
+        # A short program has not compared how processes are set up. In lockstep all look, and have compared those with
+        # which they have made calls.
+        raised = any(one["state"] == "raised" for one in ended.values())
+        everyone = raised or self._background is not None
+        for process in sorted(ended) if everyone else [0 if self._job.me else 1]:
+            report = self._setup.compare_with(process)
+            if report is not None:
+                return report
         if self._background is not None:
             report = self._background.leader.last_look(ended)
             if report is not None:
@@ -183,21 +226,11 @@ class Closing(End):
         dead = {process: one for process, one in ended.items() if one["state"] == "died"}
         if dead and outcome.state == "raised":
             # An exception after a peer's death is a consequence of it.
-            return self._after_death(ended, dead)
+            processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
+            then = f", and {name_processes(set(ended) - set(dead))} could not continue"
+            threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
+            return after_death(dead, then, None, processes, threads)
         return self._without_exit(ended)
-
-    def _after_death(self, ended: dict[int, State], dead: dict[int, State]) -> Report:
-        processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-        words = "; ".join(f"process {n} {how_it_ended(one.get('detail'))}" for n, one in sorted(dead.items()))
-        left = all(is_without_exit(one.get("detail")) for one in dead.values())
-        others = name_processes(set(ended) - set(dead))
-        message = (
-            f"{f'{words},' if left else f'{name_processes(dead)} died ({words}),'} and {others} could not continue."
-        )
-        report = diverged("missing", message, None, processes, "left" if left else "died")
-        return blaming_threads(
-            report, {process: names for process, one in ended.items() if (names := one.get("threads"))}
-        )
 
     def _without_exit(self, ended: dict[int, State]) -> Report | None:
         """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
@@ -224,20 +257,6 @@ class Closing(End):
             processes[process].detail = unsaid(statuses[process])
         return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
 
-    def _note_quiet(self, ended: dict[int, State]) -> None:
-        quiet = {process: one.get("quiet") or {} for process, one in ended.items()}
-        self._note_unequal(quiet, "which has no collective", "That is harmless.")
-        undecided = {process: one.get("undecided") or {} for process, one in ended.items()}
-        unknown = "of which it is not known whether it communicates"
-        self._note_unequal(undecided, unknown, "Look there first if something hangs or differs.")
-
-    def _note_unequal(self, counted: Mapping[int, Mapping[str, int]], which: str, then: str) -> None:
-        for name in sorted({name for one in counted.values() for name in one}):
-            counts = {process: one.get(name, 0) for process, one in counted.items()}
-            if len(set(counts.values())) > 1:
-                words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-                self._checks.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")
-
 
 def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str:
     """How processes ended that did not say so, by their exit statuses, and after how many calls of these groups."""
@@ -255,32 +274,6 @@ def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str
 def _how(status: int) -> str:
     how = how_it_ended(unsaid(status))
     return how if status < 0 else f"{how},"
-
-
-class Life:
-    """Whether the checks of those that this process waits for still answer: if not, they may have ended unseen."""
-
-    def __init__(self, job: Job, checks: Checks, asked: Whereabouts) -> None:
-        self._job = job
-        self._checks = checks
-        self._asked = asked
-        self._every = max(ASK_EVERY, job.count / ASKED)
-        self._heard = time.monotonic()
-        self._due = self._heard + self._every
-
-    def look(self, processes: Sequence[int]) -> None:
-        """Ask one of the processes from time to time; steps aside after a long silence."""
-        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
-            return
-        if self._asked.lives(processes[0]):
-            self._heard = time.monotonic()
-        self._due = time.monotonic() + self._every
-        silence = time.monotonic() - self._heard
-        if silence > SILENT / ASK_EVERY * self._every:
-            self._checks.stand_down(
-                f"the runtime checks are off at the end of this job: those of process {processes[0]} have not "
-                f"answered for {silence:.0f} s, and how it ended is not known."
-            )
 
 
 def is_elastic() -> bool:

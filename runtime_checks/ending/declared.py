@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.verdicts import StoodDownError
+from spmdlint.runtime_checks.agreement.parts import StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data, interrupted
+from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
 from spmdlint.runtime_checks.reporting.reportfile import write_report_file
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -30,7 +29,6 @@ from spmdlint.runtime_checks.transport.store import StoreLostError
 VERDICT_KEY = "verdict/job"
 LAST_STEP = 0.5  # seconds that a process may need from its last word to its end, on a busy machine
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
-LAST_WAIT_IF_INTERRUPTED = 300.0  # the same if another may still write a checkpoint; JAX's barrier waits as long
 
 
 class Ending:
@@ -50,6 +48,7 @@ class Ending:
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
+        self.uncaught_since: float | None = None  # since when the exception ends the program
 
     def declare(self, report: Report) -> Report:
         """Make a report the job's verdict, or adopt the one that another process declared earlier."""
@@ -119,9 +118,6 @@ class Ending:
             return
         self.acknowledged.set()
         if self._options.on_divergence == "raise":
-            if report.is_interruption:  # of another process, for which this one would wait in vain
-                self.tell()
-                raise KeyboardInterrupt
             self._tell_in_short(report)
             raise DivergenceError(report)
         if self._options.on_divergence == "exit":
@@ -139,14 +135,14 @@ class Ending:
 
         ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
         """
+        if uncaught:
+            self.uncaught_since = time.monotonic()
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()
         if self._folder is not None:
             self._folder.put_report(self.verdict)
-        if self.verdict.is_interruption:
-            words = "" if self._folder is not None else f"spmdlint: interrupted: {self.verdict.message}\n"
-        elif self._folder is not None:
+        if self._folder is not None:
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
@@ -156,10 +152,19 @@ class Ending:
             words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
         else:
             words = as_text(self.verdict, told=uncaught and self._raised)
+            words += self._ask_linter(self.verdict)
             path = self._write_file(self.verdict) if self._options.mode == "background" else None
             if path is not None:
                 words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
         write_error(words)
+
+    @staticmethod
+    def _ask_linter(report: Report) -> str:
+        """How to ask the linter about a line of the report, which only a launcher does by itself."""
+        told = next((one for one in report.processes.values() if one.filename and one.line), None)
+        if told is None or not report.explained_by:
+            return ""
+        return f"  To ask the linter about a line: spmdlint explain {told.filename}:{told.line}\n"
 
     def _write_file(self, report: Report) -> Path | None:
         return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
@@ -176,24 +181,7 @@ class Ending:
         self.tell()
         self._say_left()
         self._wait_if_host()
-        os._exit(self.status)
-
-    @property
-    def status(self) -> int:
-        """The exit status of a process that ends because of the verdict."""
-        is_interruption = self.verdict is not None and self.verdict.is_interruption
-        return INTERRUPTED_STATUS if is_interruption else self._options.exit_status
-
-    def give_up(self) -> None:
-        """Before this process ends at once by a second interrupt: the others would wait for it in vain."""
-        self.flush()
-        if self._folder is None:  # otherwise the launcher sees to that
-            me = f"process {self._job.me}"
-            self.declare(interrupted(f"{me} was interrupted while it waited for the others to end.", {}))
-            self._job.exchange.put_ending()
-            self.tell()
-            self._say_left()
-            self.wake_all()
+        os._exit(self._options.exit_status)
 
     @staticmethod
     def flush() -> None:
@@ -213,8 +201,7 @@ class Ending:
     def _wait_if_host(self) -> None:
         if not hosts_service():
             return
-        is_interruption = self.verdict is not None and self.verdict.is_interruption
-        limit = time.monotonic() + (LAST_WAIT_IF_INTERRUPTED if is_interruption else LAST_WAIT)
+        limit = time.monotonic() + LAST_WAIT
         try:
             while time.monotonic() < limit and len(self._left()) < self._job.count:
                 time.sleep(0.05)

@@ -1,8 +1,7 @@
 """The last seconds of a process that its backend aborts: it tells the others, so that the calls of all are compared.
 
 A backend often aborts because the processes made different calls, before anything was compared. The abort may also come
-with the verdict or after it, and even in JAX's shutdown: the others must hear of it all the same, because the shutdown
-barrier would wait for the aborted process.
+with the verdict or after it: the others hear of it all the same.
 """
 
 from __future__ import annotations
@@ -11,17 +10,14 @@ import signal
 import threading
 import time
 
-from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.abort import AbortHold
 from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
-from spmdlint.runtime_checks.ending.stuck import end_if_died, pause
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
 from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.25  # seconds between two looks, each of which is three system calls
@@ -52,10 +48,8 @@ class LastWords:
     lock of the thread that aborts. Both are started before they are needed: none can be once the interpreter exits.
     """
 
-    def __init__(self, job: Job, own: ThisProcess, checks: Checks, ending: Ending, background: Background) -> None:
-        self._job = job
-        self._own = own
-        self._checks = checks
+    def __init__(self, parts: Parts, ending: Ending, background: Background) -> None:
+        self._job, self._own, self._checks = parts.job, parts.own, parts.checks
         self._ending = ending
         self._background = background
         self._hold = AbortHold()
@@ -63,7 +57,6 @@ class LastWords:
         self._thread = threading.Thread(target=self._watch, name=f"{OWN}end", daemon=True)
         self._teller = threading.Thread(target=self._tell, name=f"{OWN}say", daemon=True)
         self._due = threading.Event()  # there is something to do for the thread that talks to the store
-        self._shutting_down = False
         self._told_others = threading.Event()
         self._lost = threading.Event()
 
@@ -71,11 +64,6 @@ class LastWords:
         """Start to look for an abort."""
         self._teller.start()
         self._thread.start()
-
-    def attend_shutdown(self) -> None:
-        """After a verdict, while JAX shuts down: end this process if another is aborted, as no barrier completes."""
-        self._shutting_down = True
-        self._due.set()
 
     def release(self) -> None:
         """Nothing can be said any more: an abort ends the process at once."""
@@ -111,20 +99,9 @@ class LastWords:
 
     def _tell(self) -> None:
         self._due.wait()
-        while self._shutting_down and not (self._over.is_set() or self.begun):
-            self._due.clear()
-            self._checks.guard.run(self._look_at_others)
-            self._due.wait(pause(self._job))
         number = self._hold.begun()
         if number is not None:
             self._checks.guard.run(self._say_last_words, signal.Signals(number).name)
-
-    def _look_at_others(self) -> None:
-        try:
-            if self._job.exchange.is_aborting():
-                end_if_died(self._job, self._ending)
-        except StoreLostError:
-            self._shutting_down = False  # the client is gone, or process 0: JAX's own end follows
 
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
@@ -147,7 +124,7 @@ class LastWords:
             detail = f"killed by {name}, with which its backend or a native library ended it"
             exchange.put_state(self._own.end_state("died", None, detail))
             self._background.hasten()
-            if exchange.put_abort():
+            if exchange.mark("aborting"):
                 self._job.wake_others({"abort": self._job.me})
             self._told_others.set()
         except StoreLostError:

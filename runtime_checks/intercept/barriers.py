@@ -15,6 +15,7 @@ from spmdlint.runtime_checks.calls.named import announce, as_value, barrier_memb
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
+SOON = 45.0  # seconds: libraries that do not expect a time-out give minutes
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
 
@@ -67,19 +68,32 @@ def _as_compared(leaf: Any) -> Any:
 def install_client_barriers(observer: Observer, patches: Patches) -> None:
     """Intercept the barriers of the distributed client, as used by Orbax and others.
 
-    Only those of the main thread: background savers have their own order.
+    Only those of the main thread: background savers have their own order. One that soon ends by itself counts once all
+    have come: a program may catch that some have not, and go on, and then it has not made a call.
     """
     client = need(module("jaxlib._jax"), "DistributedRuntimeClient")
 
-    def before(_client: Any, barrier_id: str, *args: Any, **named: Any) -> None:
-        if threading.current_thread() is threading.main_thread():
-            limit = named.get("timeout_in_ms", args[0] if args else None)
-            announce(
-                observer.caller,
-                "wait_at_barrier",
-                name=str(barrier_id),
-                processes=barrier_members((barrier_id, *args), named),
-                within=None if limit is None else float(limit) / 1000,
-            )
+    def tell(limit: float | None, barrier_id: str, *args: Any, **named: Any) -> None:
+        announce(
+            observer.caller,
+            "wait_at_barrier",
+            name=str(barrier_id),
+            processes=barrier_members((barrier_id, *args), named),
+            within=limit,
+        )
 
-    patches.around(client, "wait_at_barrier", before)
+    def before(_client: Any, barrier_id: str, *args: Any, **named: Any) -> float | None:
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        limit = named.get("timeout_in_ms", args[0] if args else None)
+        seconds = None if limit is None else float(limit) / 1000
+        if seconds is not None and seconds <= SOON:
+            return seconds
+        tell(seconds, barrier_id, *args, **named)
+        return None
+
+    def after(limit: float | None, _result: Any, _client: Any, *args: Any, **named: Any) -> None:
+        if limit is not None:
+            tell(limit, *args, **named)
+
+    patches.around(client, "wait_at_barrier", before, after)

@@ -74,7 +74,7 @@ class LayoutHook:
 
     def called(self, frame: FrameType) -> None:
         """Record a call that C++ does not report."""
-        if not self._retired:
+        if not self._retired and not self._journal.in_barrier():
             self._journal.note(self._journal.event_at(self._program, frame))
 
 
@@ -156,7 +156,7 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
             frame = get_frame(1)
             if frame.f_lasti == event.expected and frame.f_code is event.code:
                 note(event)
-            else:
+            elif not journal.in_barrier():
                 note(look(frame))
         except Exception as error:
             failed(error)
@@ -164,7 +164,8 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 
     def to_real_layout(dtype: Any) -> Any:
         try:
-            note(look(get_frame(1)))
+            if not journal.in_barrier():
+                note(look(get_frame(1)))
         except Exception as error:
             failed(error)
         return real._to_xla_layout(dtype)
@@ -189,6 +190,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
     start = _any_layout(layout_type)
     journal = observer.own.journal
     assert journal is not None, "this layer is for background mode"
+    journal.in_barrier = lambda: observer.thread.in_barrier
 
     def hooked(built: Any) -> Any:
         known = observer.thread.known

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
 from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
-from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, install_dispatch, install_every_call
+from spmdlint.runtime_checks.intercept.execution import (
+    clear_fast_paths,
+    has_own_path,
+    install_dispatch,
+    install_every_call,
+    install_pmap,
+)
 from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
 from spmdlint.runtime_checks.intercept.makers import install_makers
 from spmdlint.runtime_checks.intercept.observer import Observer
-from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, hide_frames
 
 

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 from spmdlint.runtime_checks.agreement.setup import meaningful_options
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
-from spmdlint.runtime_checks.calls.communication import Communication, combined
-from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.communication import (
+    Communication,
+    combined,
+    compiled_communicates,
+    lowered_communicates,
+)
 from spmdlint.runtime_checks.calls.executables import compiled_texts, identity_of_executable
 from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
-from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
 from spmdlint.runtime_checks.calls.modules import canonical, digest
 from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.calls.treenames import keys_of
@@ -226,8 +229,8 @@ class Observer:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
         agreed = context.agreed if context is not None else None
-        if agreed is None and self.thread.in_barrier and self._background is None:
-            return None  # background sees the calls on the fast path one by one
+        if agreed is None and self.thread.in_barrier:
+            return None
         used = _used(execute, values)
         call = self._call(known.program, known.compiled, context, values, execute, used)
         if call.given and self._background is not None:

@@ -1,12 +1,17 @@
 """The linter's findings on the lines at which processes diverged.
 
 The linter runs as a separate command, so that this package never imports it, and its failure costs only its findings.
+It is asked after the verdict has been printed, and what it has started ends with it.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence, Set
+import time
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,7 +21,8 @@ from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, r
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report
 from spmdlint.runtime_checks.reporting.sentences import is_without_exit
 
-WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
+WITHIN = 10.0  # seconds for the linter, after the verdict: the command must not wait for a large project
+TICK = 0.1
 MAX_FINDINGS = 5
 MAX_OUTPUT = 64 << 20  # of the linter, for a large project
 ON_LINE, ON_PATH, LEADS = range(3)  # the ranks of findings: see `relevant`
@@ -44,10 +50,23 @@ class Linted(LintedPlace):
     related: list[LintedPlace]
 
 
-def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
+class UnfinishedError(Exception):
+    """The linter was ended before it finished; the text says why."""
+
+
+def join(
+    report: Report,
+    command: Sequence[str],
+    linter: Sequence[str] = LINTER,
+    *,
+    within: float = WITHIN,
+    started: Callable[[int], object] = lambda _: None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> None:
     """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
-    Only rules that may explain the kind count, and only those that have findings are named.
+    Only rules that may explain the kind count, and only those that have findings are named. The linter leads a group of
+    processes, whose number is passed to ``started``; it is ended after so many seconds, or once it is ``interrupted``.
     """
     if report.verdict not in ("diverged", "failed"):
         return
@@ -60,7 +79,15 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
         return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    report.findings = relevant(_lint(sorted(files), linter), lines, uncalled, rules)
+    try:
+        found = _lint(sorted(files), linter, within, started, interrupted)
+        report.findings = relevant(found, lines, uncalled, rules)
+    except UnfinishedError as error:
+        first = min((place for process in telling for place in list(_lines(process))[:1]), default=("FILE", 0))
+        report.notes.append(
+            f"The linter {error}, so its findings are not among these lines. Ask it about one of them: "
+            f"spmdlint explain {first[0]}:{first[1]}"
+        )
     known = rules[:1] if report.advice == ADVICE_ON["threads"] else []  # which the checks have seen themselves
     report.explained_by = list(dict.fromkeys([*known, *(finding["code"] for finding in report.findings)]))
 
@@ -88,12 +115,41 @@ def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
         yield str(Path(filename).resolve()), line
 
 
-def _lint(files: list[str], linter: Sequence[str]) -> list[Linted]:
+def _lint(
+    files: Sequence[str],
+    linter: Sequence[str],
+    within: float,
+    started: Callable[[int], object],
+    interrupted: Callable[[], bool],
+) -> list[Linted]:
     try:
-        done = subprocess.run([*linter, *files], capture_output=True, timeout=WITHIN, check=False)  # noqa: S603
-        return read_record(done.stdout, list[Linted], "of findings", "that the linter has written", MAX_OUTPUT)
-    except (OSError, UnknownRecordError, subprocess.TimeoutExpired):
+        running = subprocess.Popen(  # noqa: S603
+            [*linter, *files],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
         return []
+    started(running.pid)
+    limit = time.monotonic() + within
+    try:
+        while True:
+            try:
+                output, _ = running.communicate(timeout=TICK)
+                return read_record(output, list[Linted], "of findings", "that the linter has written", MAX_OUTPUT)
+            except subprocess.TimeoutExpired:
+                if interrupted():
+                    raise UnfinishedError("was interrupted") from None
+                if time.monotonic() > limit:
+                    raise UnfinishedError(f"did not finish within {within:.0f} s") from None
+            except UnknownRecordError:
+                return []
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)  # its workers as well
+        running.communicate()
 
 
 def relevant(

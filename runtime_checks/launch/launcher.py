@@ -23,10 +23,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
+from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.port import held_port
-from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
+from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, blame_threads, conclude
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,
@@ -34,11 +35,12 @@ from spmdlint.runtime_checks.options import (
     MODE_VARIABLE,
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
+    too_many,
 )
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -75,15 +77,15 @@ class Plan:
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
-    """Run a plan to its end; returns the report and the exit status.
+    """Run a plan to its end, and print the report, before the linter is asked; returns it and the exit status.
 
     Raises:
         LaunchError: the launcher cannot do its job.
 
     """
-    too_old = unsupported(_installed_jax())
-    if too_old is not None:
-        raise LaunchError(too_old)
+    refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
+    if refused is not None:
+        raise LaunchError(refused)
     with (
         ExitStack() as folders,
         held_port() as port,
@@ -93,8 +95,12 @@ def launch(plan: Plan) -> tuple[Report, int]:
         for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
             folders.enter_context(_own(folder))
         report, status = running.run()
-    if status != INTERRUPTED_STATUS:  # which no line of the program explains
-        findings.join(report, plan.command)
+        running.end_job()
+        show(report)
+        shown = len(report.notes)
+        if status != INTERRUPTED_STATUS:  # which no line of the program explains
+            findings.join(report, plan.command, started=running.guard, interrupted=running.interrupted)
+        sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes[shown:])
     return report, status
 
 
@@ -115,7 +121,7 @@ class _Launcher:
         self._at_interrupt: dict[int, State | None] | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
-        self._timed_out = False
+        self._timed_out = self._over = False
 
     def __enter__(self) -> _Launcher:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -125,6 +131,16 @@ class _Launcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end_job()
+        self._dismiss_guard()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def end_job(self) -> None:
+        """End what is left of the job."""
+        if self._over:
+            return
+        self._over = True
         for process in self._processes:
             _kill_group(process)
         for process in self._processes:
@@ -137,9 +153,6 @@ class _Launcher:
             self._service.wait()
             if self._service.stdin is not None:
                 self._service.stdin.close()
-        self._dismiss_guard()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
@@ -171,7 +184,7 @@ class _Launcher:
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
             left = after_death(self._folder.folder, self._ended, states)
-        return conclude(
+        report, status = conclude(
             self._plan.mode,
             left,
             self._ended,
@@ -180,6 +193,8 @@ class _Launcher:
             timed_out=self._timed_out,
             interrupted=(self._at_interrupt or states) if self._interrupts else None,
         )
+        blame_threads(report, self._folder.folder, self._ended)
+        return report, status
 
     def _is_late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
@@ -195,6 +210,14 @@ class _Launcher:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+    def interrupted(self) -> bool:
+        """Whether this launcher was interrupted."""
+        return bool(self._interrupts)
+
+    def guard(self, leader: int) -> None:
+        """What this process has started ends with this launcher, too."""
+        self._tell_guard(str(leader))
 
     def _tell_guard(self, word: str) -> None:
         if self._guard is not None and self._guard.stdin is not None:
@@ -253,7 +276,7 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
-        self._tell_guard(str(process.pid))
+        self.guard(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
@@ -273,7 +296,7 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now = time.monotonic()
-        if len(self._interrupts) > 1 or (self._interrupts and self._waits_in_vain(now - self._interrupted_at)):
+        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > self._longest()):
             self._kill_rest()
             return
         self._look_for_absent(now)
@@ -281,20 +304,14 @@ class _Launcher:
         if not failed:
             return
         patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
+        if any(one.status == INTERRUPTED_STATUS for one in self._ended.values()):
+            patience = AFTER_INTERRUPT
         if now - min(failed) > patience:
             self._kill_rest()
 
     def _longest(self) -> float:
         """Seconds for the processes to end after the first signal."""
         return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
-
-    def _waits_in_vain(self, waited: float) -> bool:
-        """Whether those that are left had their time, or are blocked inside XLA, and those that wait for them there."""
-        running = [number for number in range(len(self._processes)) if number not in self._ended]
-        blocked = {number for number in running if self._folder.blocked(number)}
-        states = (self._folder.state(number) or State() for number in running if number not in blocked)
-        in_vain = bool(blocked) and all(state.get("state") == "interrupted" for state in states)
-        return in_vain or waited > self._longest()
 
     def _follow_termination(self) -> None:
         """A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python."""
@@ -338,11 +355,19 @@ class _Launcher:
     def _time_out(self) -> None:
         self._timed_out = True
         self._folder.mark("where")
-        # With the checks off, nobody answers.
+        # With the checks off, nobody answers; before the job has begun, only Python itself.
         limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
+        early = [number for number in range(len(self._processes)) if not self._folder.joined(number)]
+        for number in early if self._plan.mode != "off" else ():
+            if number not in self._ended:
+                self._processes[number].send_signal(ASKED_BY)
         while time.monotonic() < limit:
             self._output.pass_on(TICK)
             self._collect()
+            for number in self._without_word(early):
+                told = answer_of(self._folder.folder, number)
+                if told is not None:
+                    self._folder.put_state(number, told)
             if not self._without_word(range(len(self._processes))):
                 break
         self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
@@ -461,16 +486,28 @@ def writable(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
-def show(report: Report, rules: Container[str] | None = None) -> None:
-    """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
-    raised = any(process.state == "raised" for process in report.processes.values())
-    if report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised):
+def show(report: Report) -> None:
+    """Print the report for a person, if there is something to report, before the linter is asked about it."""
+    if _is_long(report):
         width = min(shutil.get_terminal_size().columns, 100)
-        sys.stderr.write("-" * width + "\n" + as_text(report, rules))
+        sys.stderr.write("-" * width + "\n" + as_text(report, ()))
     else:
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes)
     sys.stderr.flush()
+
+
+def show_findings(report: Report, rules: Container[str] | None = None) -> None:
+    """Print what the linter says of a report that was shown; ``rules`` are its own, if known."""
+    sys.stderr.writelines(f"{plain(line)}\n" for line in (explanation(report, rules) if _is_long(report) else ()))
+    sys.stderr.flush()
+
+
+def _is_long(report: Report) -> bool:
+    raised = any(process.state == "raised" for process in report.processes.values())
+    return report.verdict in ("diverged", "late") or (
+        report.verdict == "failed" and (raised or report.advice is not None)
+    )
 
 
 def check_command(command: Sequence[str]) -> tuple[str, ...]:

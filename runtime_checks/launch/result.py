@@ -9,11 +9,10 @@ from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.offline import not_recorded
-from spmdlint.runtime_checks.agreement.standins import late_words
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
-from spmdlint.runtime_checks.recording.reading import read, read_omitted, read_programs
+from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     call_words,
     name_processes,
@@ -59,7 +58,7 @@ def conclude(
     run was interrupted, if it was.
     """
     if left is not None:
-        return left, INTERRUPTED_STATUS if left.is_interruption else DIVERGED_STATUS
+        return left, DIVERGED_STATUS
     report, status = _concluded(mode, ended, states, joined, timed_out, interrupted)
     report.add_build(next((state for _, state in sorted(states.items()) if state and state.get("versions")), State()))
     return report, status
@@ -80,9 +79,8 @@ def _concluded(
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
             processes[str(number)] = _waiting(processes[str(number)], states[number] or State())
-        notes = list(_ran_alone(states, behind))
         words = _late_message(states, statuses, behind) if mode != "off" else _late_unchecked(states, statuses)
-        late = Report("late", words, processes=processes, notes=notes)
+        late = Report("late", words, processes=processes)
         return late, TIMEOUT_STATUS
     if interrupted is not None:
         return Report("failed", _interrupted_message(interrupted), processes=processes), INTERRUPTED_STATUS
@@ -103,10 +101,11 @@ def _concluded(
 
 def _failure(state: State, status: int) -> str:
     """How a process failed: its exception and where it was raised, otherwise its exit status."""
-    detail = str(state.get("detail") or "").partition("\n")[0]
+    detail, at = str(state.get("detail") or "").partition("\n")[0], place(state)
+    if state.get("state") == "interrupted":
+        return f"was interrupted{f' at {at}' if at else ''}"
     if state.get("state") != "raised" or not detail:
         return _status_words(status)
-    at = place(state)
     return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"
 
 
@@ -126,7 +125,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "unchecked", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
-    off = [number for number, state in states.items() if (state or State()).get("switched_off")]
+    off = [number for number, state in states.items() if (state or State()).get("state") == "disabled"]
     if off:
         return _switched_off(states, off)
     if not joined:
@@ -145,7 +144,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
-    return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+    return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(states)}"
 
 
 def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
@@ -192,16 +191,13 @@ def _unseen(states: States) -> str:
     return f" Not all was seen: {', '.join(off)} {verb} off (the guide says what each layer sees)."
 
 
-def _uncompared(mode: str, states: States) -> str:
+def _uncompared(states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
     names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
-    several = "several arrays of one shape"
-    if mode == "background":
-        return f" Not compared: which of {several} was passed to {shown} (lockstep compares most)."
-    several += ", not made by parallel calls or made of one array without them,"
+    several = "several arrays of one shape, not made by parallel calls or made of one array without them,"
     return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
 
 
@@ -216,12 +212,39 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
             told = State(state="died", detail=unsaid(status))
         state = str((told or State()).get("state") or "running")
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
-        programs[number] = read_programs(folder / f"{number}.ledger")
-        omitted[number] = read_omitted(folder / f"{number}.ledger")
+        lines = read_lines(folder / f"{number}.ledger")
+        programs[number], omitted[number] = lines.programs, lines.omitted
     report = judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord()))
     if report is not None:
         report.notes += not_recorded(omitted)
     return report
+
+
+def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> None:
+    """Name the calls of the threads of processes that their backend has aborted, if several threads made calls there.
+
+    Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
+    """
+    sides: dict[str, list[int]] = {}
+    for number, one in sorted(ended.items()):
+        calls = _calls_of_threads(folder / f"{number}.ledger") if one.status == -signal.SIGABRT else ""
+        if calls:
+            sides.setdefault(calls, []).append(number)
+    if report.verdict == "failed" and sides:
+        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in sides.items())
+        report.message = (
+            f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
+            f"Then {report.message}"
+        )
+        report.explained_by, report.advice = [THREADS_RULE], ADVICE_ON["threads"]
+
+
+def _calls_of_threads(recording: Path) -> str:
+    """The last calls of the main thread and of others, if other threads made calls."""
+    last: dict[bool, Row] = {row.aside: row for row in read(recording)}
+    words = {False: "the main thread calls", True: "another thread calls"}
+    told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
+    return " and ".join(told) if True in last else ""
 
 
 def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:
@@ -312,17 +335,6 @@ def _behind(states: States) -> list[int]:
     most = {key: max(one.get(key, 0) for one in counts.values()) for key in next(iter(groups))}
     found = [number for number, one in sorted(counts.items()) if any(one.get(key, 0) < most[key] for key in most)]
     return found if len(found) < len(counts) else []
-
-
-def _ran_alone(states: States, behind: Sequence[int]) -> Iterator[str]:
-    """Remarks on processes that ran the call that others wait in without a collective."""
-    first = next((state or State() for number, state in sorted(states.items()) if number not in behind), State())
-    call, mine, counts = _last_call(first), first.get("uncounted") or {}, first.get("counts") or {}
-    for process in behind:
-        for key, theirs in ((states[process] or State()).get("uncounted") or {}).items():
-            words = late_words(call, mine.get(key, []), theirs, int(counts.get(key, 0)))
-            if words:
-                yield f"Process {process} {words}."
 
 
 def _behind_message(states: States, behind: list[int]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from spmdlint.runtime_checks.api import decide, enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
-from spmdlint.runtime_checks.launch.ledgers import explain
+from spmdlint.runtime_checks.launch.early import answer_in
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State
@@ -22,7 +22,6 @@ from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
-       python -m spmdlint.runtime_checks --explain LEDGER_FOLDER
 It has no other options: the environment variable SPMDLINT_RUNTIME_CHECKS is the mode (lockstep, background or off), and
 further settings are environment variables as well, which the guide lists. What follows the script is its own."""
 REFUSED_STATUS = 2  # as of ``spmdlint run``: nothing was run
@@ -37,8 +36,6 @@ def main(arguments: Sequence[str]) -> int:
     if not words or (words[0] == "-m" and len(words) < 2):
         sys.stderr.write(USAGE + "\n")
         return REFUSED_STATUS
-    if words[0] == "--explain" and len(words) == 2:
-        return explain(Path(words[1]))
     try:
         decide()
     except ValueError as error:  # here, instead of a traceback from the middle of the program's imports
@@ -48,6 +45,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"spmdlint: {_no_script(words)}\n")
         return REFUSED_STATUS
     die_with_launcher()
+    folder, process = choose(None, None).run_folder, launched_process()
+    if folder is not None and process is not None:
+        answer_in(folder, process)
     sys.excepthook = _uncaught
     when_imported("jax", _begin)
     try:

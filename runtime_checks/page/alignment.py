@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.reading import Row
 
 Key = tuple[str, int]
 """A call: the name of a set of processes, and the number of the call there, from 1."""

@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, user_frame
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
-from spmdlint.runtime_checks.calls.prefixes import combined, extend
+from spmdlint.runtime_checks.calls.prefixes import extend
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
@@ -121,6 +121,7 @@ class Journal:
         self._recording = recording
         self._on_stop = on_stop
         self.stopped = self.retired = False
+        self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
@@ -258,8 +259,9 @@ class Journal:
                 mine = [n for n, event in enumerate(batch) if event.group is group]
                 prefixes = extend(group.prefix, group.count, [batch[n].digest for n in mine])
                 given = self._given(group, [calls[n] for n in mine])
-                if group.trail is not None:
-                    group.trail.put(group.count, combined(prefixes, given))
+                if group.trail is not None and group.values is not None:
+                    group.trail.put(group.count, prefixes)
+                    group.values.put(group.count, given)
                 group.count += len(mine)
                 group.prefix, group.given = int(prefixes[-1]), int(given[-1])
             self.calls.extend(batch)

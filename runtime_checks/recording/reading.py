@@ -1,66 +1,154 @@
-"""Reading a recording: the calls of a process that are still there, the records of their programs, and its end."""
+"""Reading recordings: the calls of a process that are still there, numbered, its programs and end, and what is damaged.
+
+A file that is empty or damaged is not the same as none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import zlib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spmdlint.runtime_checks.recording import timing
-from spmdlint.runtime_checks.recording.layout import (
+import msgspec
+
+from spmdlint.runtime_checks.calls.prefixes import after, before
+from spmdlint.runtime_checks.recording.writing import (
     CALL,
     CALLS,
+    SIZE,
     SLOT,
     START,
-    TIMES,
     WORD,
     Checkpoint,
     Line,
     unpacked_program,
 )
-from spmdlint.runtime_checks.recording.replay import Replay, Row
-from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State, UnknownRecordError, read_record
+from spmdlint.runtime_checks.records import (
+    Build,
+    EventRecord,
+    Place,
+    ProgramRecord,
+    State,
+    UnknownRecordError,
+    read_record,
+)
+from spmdlint.runtime_checks.reporting.sentences import name_processes
+
+MAX_CALLS = 1 << 17
+SUFFIXES = (".ledger", ".events")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One call of a group: ``prefix`` is a digest of all its calls so far, ``others`` the counts of other groups.
+
+    ``aside`` is whether another thread than the main one made it, and ``given`` a digest of what it is given.
+    """
+
+    group: str
+    members: tuple[int, ...]
+    index: int
+    prefix: str
+    digest: str
+    function: str | None
+    filename: str | None
+    line: int | None
+    others: Mapping[str, int]
+    callers: tuple[str, ...] = ()
+    aside: bool = False
+    given: int = 0
+
+    def place(self) -> Place:
+        """The call and its lines, as reports name them."""
+        place: Place = {"function": self.function, "filename": self.filename, "line": self.line}
+        return {"index": self.index, **place, "callers": list(self.callers)}
+
+
+class Replay:
+    """Counts and prefixes by group, moved along a sequence of events.
+
+    ``groups`` has the count and the prefix of each group.
+    """
+
+    def __init__(self, members: Mapping[str, Sequence[int]], groups: Mapping[str, tuple[int, int]]) -> None:
+        self._members = {group: tuple(inside) for group, inside in members.items()}
+        self._groups = dict(groups)
+
+    def back(self, events: Sequence[EventRecord]) -> list[Row]:
+        """Rows of the events that lead up to the current position, which does not change."""
+        groups, rows = dict(self._groups), []
+        for event in reversed(events):
+            key = event["group"]
+            count, prefix = groups.get(key, (0, 0))
+            if count < 1:
+                break
+            rows.append(self._row(event, groups))
+            groups[key] = (count - 1, before(prefix, count, int(event["digest"], 16)))
+        return rows[::-1]
+
+    def on(self, event: EventRecord) -> Row:
+        """The row of the next event."""
+        key = event["group"]
+        count, prefix = self._groups.get(key, (0, 0))
+        self._groups[key] = (count + 1, after(prefix, count, int(event["digest"], 16)))
+        return self._row(event, self._groups)
+
+    def _row(self, event: EventRecord, groups: Mapping[str, tuple[int, int]]) -> Row:
+        key = event["group"]
+        count, prefix = groups[key]
+        others = {name: made for name, (made, _) in groups.items() if name != key}
+        return Row(
+            group=key,
+            members=self._members.get(key, ()),
+            index=count,
+            prefix=f"{prefix:016x}",
+            digest=event["digest"],
+            function=event.get("function"),
+            filename=event.get("filename"),
+            line=event.get("line"),
+            others=others,
+            callers=tuple(event.get("callers") or ()),
+            aside=event.get("aside", False),
+        )
+
+
+def pack(numbers: Sequence[int]) -> str:
+    """Places in a table as short text: loops pack well."""
+    return base64.b64encode(zlib.compress(array("H", numbers).tobytes(), 6)).decode()
+
+
+def unpack(text: str) -> list[int]:
+    """The places that :func:`pack` packed; [] for any other text."""
+    try:
+        inflate = zlib.decompressobj()
+        data = inflate.decompress(base64.b64decode(text), MAX_CALLS * 2)
+        return array("H", data[: len(data) // 2 * 2]).tolist()
+    except (ValueError, zlib.error):
+        return []
 
 
 def read(path: Path) -> list[Row]:
     """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
-    return _rows(path, _data(path))[1]
-
-
-def read_timed(path: Path) -> list[tuple[float | None, Row]]:
-    """The recorded calls of a process, each with its approximate time, if known."""
-    data = _data(path)
-    first, rows = _rows(path, data)
-    times = timing.times_of(range(first, first + len(rows)), timing.read_times(data, TIMES))
-    return list(zip(times, rows, strict=True))
-
-
-def _data(path: Path) -> bytes:
-    """The contents of a file; nothing if it is not a recording."""
     try:
         data = path.read_bytes()
     except OSError:
-        return b""
-    return data if len(data) >= TIMES else b""
-
-
-def _rows(path: Path, data: bytes) -> tuple[int, list[Row]]:
-    """The number of the first call of a process that is still there, and the rows from it on."""
-    if not data:
-        return 1, []
-    written, groups = _checkpoint(data)
-    lines = _lines(path)
+        return []
+    if len(data) < SIZE:
+        return []  # no recording
+    written, groups = max(_checkpoints(data), key=lambda one: one.written, default=Checkpoint(0, {}))
+    lines = read_lines(path)
     members, events = lines.members, lines.events
-    calls = {low: number for low, number in CALL.iter_unpack(data[START:TIMES]) if number}
+    calls = {low: number for low, number in CALL.iter_unpack(data[START:SIZE]) if number}
     known = [events[calls[at & WORD]] for at in _before(written, calls, events)]
     replay = Replay(members, groups)
     rows = replay.back(known)
-    first = written - len(rows) + 1
     at = written + 1
     while calls.get(at & WORD) in events:
         rows.append(replay.on(events[calls[at & WORD]]))
         at += 1
-    return first, rows
+    return rows
 
 
 def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRecord]) -> list[int]:
@@ -69,19 +157,6 @@ def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRe
     while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
         first -= 1
     return list(range(first + 1, written + 1))
-
-
-def _checkpoint(data: bytes) -> Checkpoint:
-    best = Checkpoint(0, {})
-    for found in _checkpoints(data):
-        if found.written >= best.written:
-            best = found
-    return best
-
-
-def has_checkpoint(data: bytes) -> bool:
-    """Whether the contents of a first file have counts that can be read."""
-    return bool(_checkpoints(data))
 
 
 def _checkpoints(data: bytes) -> list[Checkpoint]:
@@ -109,7 +184,6 @@ class Lines:
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
     build: Build = field(default_factory=lambda: Build())
-    lockstep: bool = False
     named: bool = False
     unknown: int = 0
 
@@ -133,23 +207,17 @@ class Lines:
             self.end = told["end"]
         elif "versions" in told:
             self.build = {"versions": told["versions"], "layers": told.get("layers", {})}
-        elif "lockstep" in told:
-            self.lockstep = told["lockstep"]
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:
             self.programs[told["program"]] = unpacked_program(told["record"])
 
 
-def _lines(path: Path) -> Lines:
-    return read_lines(path.with_suffix(".events"))
-
-
-def read_lines(events: Path) -> Lines:
-    """The lines of the second file; none if there is no readable file."""
+def read_lines(path: Path) -> Lines:
+    """The lines of the second file of a recording; none if there is no readable file."""
     lines = Lines()
     try:
-        texts = events.read_bytes().splitlines(keepends=True)
+        texts = path.with_suffix(".events").read_bytes().splitlines(keepends=True)
     except OSError:
         return lines
     for number, text in enumerate(texts, 1):
@@ -161,26 +229,54 @@ def read_lines(events: Path) -> Lines:
     return lines
 
 
-def read_programs(path: Path) -> dict[str, ProgramRecord]:
-    """The records behind the digests in a recording."""
-    return _lines(path).programs
+def recorded_in(folder: Path) -> list[int]:
+    """The processes of which a folder has a file."""
+    return sorted({int(path.stem) for path in folder.iterdir() if path.suffix in SUFFIXES and path.stem.isdigit()})
 
 
-def read_end(path: Path) -> State:
-    """How the program of a recording ended; nothing if that is not known."""
-    return _lines(path).end
+def damaged_in(folder: Path) -> dict[int, list[str]]:
+    """What is wrong with the files of each process, by the name of the file; processes without a fault are left out."""
+    faults = {process: _faults(folder / f"{process}.ledger") for process in recorded_in(folder)}
+    return {process: found for process, found in faults.items() if found}
 
 
-def read_build(path: Path) -> Build:
-    """What the process of a recording ran with; nothing if that is not known."""
-    return _lines(path).build
+def damage_sentences(damaged: Mapping[int, Iterable[str]]) -> list[str]:
+    """A sentence on each recording that is damaged."""
+    return [
+        f"The recording of {name_processes([process])} is damaged: {'; '.join(faults)}."
+        for process, faults in sorted(damaged.items())
+    ]
 
 
-def read_lockstep(path: Path) -> bool:
-    """Whether a recording is of lockstep mode, where the last call may not have been dispatched."""
-    return _lines(path).lockstep
+def _faults(ledger: Path) -> list[str]:
+    events = ledger.with_suffix(".events")
+    found = [f"{path.name} {fault}" for path in (ledger, events) if (fault := _unreadable(path))]
+    return found or [*_faults_in_calls(ledger), *_faults_in_lines(ledger)]
 
 
-def read_omitted(path: Path) -> list[str]:
-    """What is not in a recording because it was full, in words."""
-    return _lines(path).omitted
+def _unreadable(path: Path) -> str | None:
+    """Why nothing can be read in a file, whatever is in it."""
+    try:
+        with path.open("rb") as file:
+            return None if file.read(1) else "is empty"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _faults_in_calls(ledger: Path) -> list[str]:
+    data = ledger.read_bytes()
+    if len(data) < SIZE:
+        return [f"{ledger.name} is cut short, or no recording ({len(data)} bytes)"]
+    if data[:START].strip(b"\0") and not _checkpoints(data):  # one of the two may be half written
+        return [f"{ledger.name} is no recording"]
+    return []
+
+
+def _faults_in_lines(ledger: Path) -> list[str]:
+    lines, name = read_lines(ledger), f"{ledger.stem}.events"
+    if not lines.named:
+        return [f"the first line of {name} does not name its job"]
+    count = lines.unknown
+    return [f"{count} {'line' if count == 1 else 'lines'} of {name} cannot be read"] if count else []

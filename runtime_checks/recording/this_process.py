@@ -70,7 +70,6 @@ class ThisProcess:
             "line": at.line if at else None,
             "callers": list(at.callers) if at else [],
             "call": last.placed() if last else None,
-            "uncounted": self.quiet.places(self.ledger.groups()),
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> State:
@@ -82,13 +81,12 @@ class ThisProcess:
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
-            "finals": {group.key: (group.count, f"{group.digest:x}") for group in self.ledger.groups()},
+            "finals": {group.key: (group.count, f"{group.prefix:x} {group.given:x}") for group in self.ledger.groups()},
             "sizes": {group.key: len(group.processes) for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
             "threads": sorted(self.racing)[:THREADS],
             "off": self.layers_off,
-            "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,
@@ -115,7 +113,7 @@ class ThisProcess:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
         recent = self.quiet.recent(self.ledger.groups())
         if recent:
-            exchange.put_quiet(recent)
+            exchange.quiet.say({"calls": recent})
 
 
 def versions() -> dict[str, str]:

@@ -1,8 +1,9 @@
-"""The last calls of a process in a file that outlives it: a ring buffer of numbers in mapped memory.
+"""The last calls of a process in two files that outlive it.
 
-Writing a call copies eight bytes to memory that the kernel keeps, so that the process may be killed at any moment. The
-numbers stand for events, whose lines are appended to a second file. From time to time the counts and prefixes of all
-groups are written as checkpoints, from which a reader counts forwards and backwards.
+The first is a ring buffer of numbers in mapped memory, after two slots for counts and prefixes. Writing a call copies
+eight bytes to memory that the kernel keeps, so that the process may be killed at any moment. The numbers stand for
+events, each of which has a line of JSON in the second file, as has each program. From time to time the counts and
+prefixes of all groups are written as checkpoints, from which a reader counts forwards and backwards.
 """
 
 from __future__ import annotations
@@ -11,31 +12,28 @@ import json
 import mmap
 import os
 import re
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.recording.layout import (
-    CALLS,
-    SIZE,
-    SLOT,
-    START,
-    TIMES,
-    WORD,
-    Checkpoint,
-    Line,
-    packed_program,
-)
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.recording.timing import Times
-from spmdlint.runtime_checks.records import Build, ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, Count, Hash, ProgramFields, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
+CALLS = 1 << 16
+SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
+CALL = struct.Struct("<II")
+START = 2 * SLOT
+SIZE = START + CALLS * CALL.size
+WORD = (1 << 32) - 1
+MANY = 64  # numbers; longer lists of devices are written as runs
+MAX_UNPACKED = 1 << 20  # devices of one program
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
 SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
@@ -46,14 +44,95 @@ LATER = "all later calls"
 RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
 
 
+class Checkpoint(NamedTuple):
+    """How many calls had been made at some moment, and the count and the prefix of each group then."""
+
+    written: Count
+    groups: Mapping[str, tuple[Count, Hash]]
+
+
+class Runs(TypedDict):
+    """A long list of numbers as runs of a first number and a length: [[0, 8000]]."""
+
+    runs: list[tuple[Count, Count]]
+
+
+class RecordedProgram(ProgramFields, total=False):
+    """A :class:`ProgramRecord` in a line: long lists of devices are packed."""
+
+    devices: list[Count] | Runs | None
+
+
+Line = TypedDict(
+    "Line",
+    {
+        "job": str,
+        "group": str,
+        "members": list[Count],
+        "event": Count,
+        "in": str,
+        "digest": str,
+        "function": str | None,
+        "filename": str | None,
+        "line": Count | None,
+        "callers": list[str],
+        "aside": bool,
+        "once": bool,
+        "program": str,
+        "record": RecordedProgram,
+        "end": State,
+        "omitted": str,
+        "versions": dict[str, str],
+        "layers": dict[str, str],
+    },
+    total=False,
+)
+"""A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
+program with its record, how the program ended, what was omitted, or what the process runs with."""
+
+
+def packed_program(record: ProgramRecord) -> RecordedProgram:
+    """A record as it is written."""
+    fields: ProgramFields = record
+    return {**fields, "devices": pack_runs(record.get("devices"))}
+
+
+def unpacked_program(record: RecordedProgram) -> ProgramRecord:
+    """The record that :func:`packed_program` packed; raises ``ValueError`` for a list that no recording has."""
+    fields: ProgramFields = record
+    return {**fields, "devices": unpack_runs(record.get("devices"))}
+
+
+def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
+    """A long list of numbers as runs, where that is shorter."""
+    if numbers is None or len(numbers) <= MANY:
+        return numbers
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((number, 1))
+    return {"runs": runs} if 2 * len(runs) < len(numbers) else numbers
+
+
+def unpack_runs(packed: list[int] | Runs | None) -> list[int] | None:
+    """The list that :func:`pack_runs` packed."""
+    if not isinstance(packed, dict):
+        return packed
+    if sum(many for _, many in packed["runs"]) > MAX_UNPACKED:
+        raise ValueError("a list that no recording has")
+    return [first + n for first, many in packed["runs"] for n in range(many)]
+
+
 class Recording:
     """The recording of one process of a job, readable by its user only.
 
     If it can no longer be written, or is full, this is said once, and in the recording. A recording of an earlier job
-    at the same path is kept beside it. In lockstep, a call is recorded before all agree on it, which readers are told.
+    at the same path is kept beside it.
     """
 
-    def __init__(self, path: Path, job: str = UNNAMED, *, lockstep: bool = False) -> None:
+    def __init__(self, path: Path, job: str = UNNAMED) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         events = path.with_suffix(".events")
         with alone_in(path.parent):
@@ -68,7 +147,6 @@ class Recording:
                 else:
                     file.truncate(SIZE)
                 self._map = mmap.mmap(file.fileno(), SIZE)
-        self._times = Times(self._map, TIMES)
         self._events = events
         self._bytes = 0
         self._failed = False
@@ -81,8 +159,6 @@ class Recording:
         self._groups: set[str] = set()
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
-        if lockstep:
-            self._line({"lockstep": True})
 
     def add_event(
         self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False
@@ -149,7 +225,7 @@ class Recording:
 
     def _forget_values(self) -> None:
         """Drop the lines of asserted values, each of which is new, that are no longer among the last calls."""
-        halves = memoryview(self._map)[START:TIMES].cast("I")
+        halves = memoryview(self._map)[START:].cast("I")
         needed, recent = set(halves[1::2].tolist()), self._numbers - RECENT_VALUES
         kept, digests = [], {self._last_program}  # the event of the last program comes next
         try:
@@ -184,7 +260,7 @@ class Recording:
         A Python without a GIL needs ``lock``, so that the file and the calls passed on are in the same order. With a
         GIL, threads change only at calls and jumps, of which there is none before a call is passed on.
         """
-        halves = memoryview(self._map)[START:TIMES].cast("I")
+        halves = memoryview(self._map)[START:].cast("I")
         last, word, written = CALLS - 1, WORD, 0
 
         def record(event: Any) -> None:
@@ -211,10 +287,9 @@ class Recording:
         return record if locked() else record_alone
 
     def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
-        """Write the count and the prefix of each group after this many calls, and the time."""
+        """Write the count and the prefix of each group after this many calls."""
         if self._frozen:
             return
-        self._times.add(written)
         text = json.dumps(Checkpoint(written, groups), separators=(",", ":")).encode()
         if len(text) < SLOT:
             self._turn = turn = 1 - self._turn

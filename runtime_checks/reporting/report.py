@@ -22,6 +22,7 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    how_it_ended,
     is_abort,
     is_without_exit,
     name_processes,
@@ -105,10 +106,10 @@ ADVICE_ON: Mapping[str, str] = {
 class ProcessReport:
     """One process in a report.
 
-    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
-    number of the call in its group, from 1, or the number of calls made if none is in progress. ``callers`` are the
-    program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds the last calls,
-    oldest first.
+    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, disabled, unknown.
+    ``index`` is the number of the call in its group, from 1, or the number of calls made if none is in progress.
+    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds
+    the last calls, oldest first.
     """
 
     state: str
@@ -155,11 +156,6 @@ class Report:
     def add_build(self, build: Build) -> None:
         """Add what the processes run with, if it is known."""
         self.versions, self.layers = build.get("versions") or {}, build.get("layers") or {}
-
-    @property
-    def is_interruption(self) -> bool:
-        """Whether the job ends because a process of it was interrupted; processes declare no other failure."""
-        return self.verdict == "failed"
 
     @property
     def title(self) -> str:
@@ -210,12 +206,6 @@ def diverged(
     )
 
 
-def interrupted(message: str, processes: Mapping[int, ProcessReport]) -> Report:
-    """A report of a job that ends because a process of it was interrupted, which is no divergence."""
-    told = {str(number): processes[number] for number in sorted(processes)}
-    return Report(verdict="failed", message=message, group=sorted(processes), processes=told)
-
-
 def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
     """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
 
@@ -228,6 +218,21 @@ def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Rep
         report.explained_by = [THREADS_RULE, *report.explained_by]
         report.advice = ADVICE_ON["threads"]
     return report
+
+
+def after_death(
+    dead: Mapping[int, State],
+    then: str,
+    index: int | None,
+    processes: Mapping[int, ProcessReport],
+    threads: Mapping[int, Sequence[str]],
+) -> Report:
+    """A report on processes that ended without a word, and what followed; ``threads`` as in :func:`blaming_threads`."""
+    words = "; ".join(f"process {number} {how_it_ended(one.get('detail'))}" for number, one in sorted(dead.items()))
+    left = all(is_without_exit(one.get("detail")) for one in dead.values())
+    message = f"{words}{then}." if left else f"{name_processes(dead)} died: {words}{then}."
+    report = diverged("missing", message, index, processes, "left" if left else "died")
+    return blaming_threads(report, threads)
 
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
@@ -248,15 +253,22 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
         lines += ["", *_process_lines(numbers, process, uneven, odd)]
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
+    lines += explanation(report, rules)
+    if report.advice:
+        lines += ["", f"  What to do: {report.advice}"]
+    lines += [f"  Note: {note}" for note in report.notes]
+    return plain("\n".join(lines), MAX_TEXT) + "\n"
+
+
+def explanation(report: Report, rules: Container[str] | None = None) -> list[str]:
+    """What the linter says of a report, in lines."""
+    lines = []
     for finding in report.findings:
         lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
-    ways_out = [f"  What to do: {report.advice}"] if report.advice else []
     if explained_by:
-        ways_out.insert(0, f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE).")
-    lines += ["", *ways_out] if ways_out else []
-    lines += [f"  Note: {note}" for note in report.notes]
-    return plain("\n".join(lines), MAX_TEXT) + "\n"
+        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
+    return lines
 
 
 def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:

@@ -11,6 +11,7 @@ from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 
 MAX_WRITTEN = 8 << 20  # characters
+KEPT = 32  # jobs whose reports stay in the folder for temporary files
 
 
 def write_report_file(report: Report, job: str, folder: Path | None) -> Path | None:
@@ -25,6 +26,8 @@ def write_report_file(report: Report, job: str, folder: Path | None) -> Path | N
         if not path.exists():
             _put(path.with_suffix(".json"), json.dumps(report.as_data(), indent=2) + "\n")
             _put(path, as_text(report))
+            if folder is None:
+                _remove_old(where)
     except OSError:
         return None
     return path
@@ -39,6 +42,14 @@ def _own_folder() -> Path:
     if folder.is_symlink() or (hasattr(os, "getuid") and found.st_uid != user) or found.st_mode & 0o022:
         raise PermissionError(f"{folder} belongs to another user")
     return folder
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove the oldest reports of a folder in which they would pile up."""
+    reports = [entry for entry in os.scandir(folder) if entry.name.startswith("report-")]
+    dated = sorted(((one.stat(follow_symlinks=False).st_mtime, one.path) for one in reports), reverse=True)
+    for _, path in dated[2 * KEPT :]:  # each as text and as JSON
+        Path(path).unlink(missing_ok=True)
 
 
 def _put(path: Path, text: str) -> None:

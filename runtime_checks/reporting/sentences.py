@@ -49,12 +49,12 @@ def calls(records: Places) -> str:
     return "; ".join(told)
 
 
+OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
+"""How the program of a process has ended the checks in all: ends that are no divergence."""
+
+
 LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
-
-
-SWITCHED_OFF = "called disable()"
-"""The detail of a process whose program has ended the checks itself."""
 
 
 WITHOUT_EXIT = "ended without Python's exit"
@@ -152,8 +152,6 @@ def missing(short: Mapping[int, State], made: int, group: Iterable[int], others:
         verb = f"{detail},"
     elif state == "died":
         verb = how_it_ended(detail) if detail.startswith("killed") else "died"
-    elif detail == SWITCHED_OFF:
-        verb = f"{SWITCHED_OFF}{f' at {at}' if at else ''}"
     elif detail.startswith(LEFT) and at:
         verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:
@@ -173,7 +171,7 @@ def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
     for number, names in sorted(threads.items()):
         told.setdefault(", ".join(names), []).append(number)
     words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
-    return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
+    return f"Several threads make parallel calls, whose order is determined only if each waits for the other: {words}."
 
 
 def last_agreed(function: str, index: int | None) -> list[str]:

@@ -1,4 +1,8 @@
-"""Calls that may never return, made so that the thread of the program that needs their result waits only so long."""
+"""Calls that may never return, made so that the thread of the program that needs their result waits only so long.
+
+Time in which this process does not run counts little: while it is stopped, by a signal, a debugger or a migration,
+nothing can answer it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,18 @@ T = TypeVar("T")
 OWN = "spmdlint-"  # the beginning of the names of this package's own threads
 MOST_BLOCKED = 4
 BLOCKED_AFTER = 10.0  # seconds, beyond its own time-out, after which a request counts as one that never returns
+SLICE = 0.25  # seconds: a wait that was to take these counts as that much, however late this process wakes up
 SETTLES_WITHIN = 1.0  # seconds for a request whose result is no longer wanted; most last a quarter of a second
+
+
+def in_slices(wait: Callable[[float], bool], within: float) -> bool:
+    """Whether what is waited for comes in time; ``wait`` waits for it for at most so many seconds."""
+    left = within
+    while not wait(min(SLICE, left)):
+        left -= SLICE
+        if left <= 0:
+            return False
+    return True
 
 
 class BlockedError(RuntimeError):
@@ -31,7 +46,9 @@ class BoundedLock:
         self._within = within
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=-1 if is_own_thread() else self._within):
+        if is_own_thread():
+            self._lock.acquire()
+        elif not in_slices(lambda seconds: self._lock.acquire(timeout=seconds), self._within):
             raise BlockedError(f"another thread of the checks has been at work for more than {self._within:.0f} s")
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +70,7 @@ class _Task(Generic[T]):
         self._done.set()
 
     def result(self, within: float) -> T:
-        if not self._done.wait(within):
+        if not in_slices(self._done.wait, within):
             raise BlockedError(f"no answer within {within:.0f} s")
         error, self._error = self._error, None
         if error is not None:

@@ -1,41 +1,66 @@
-"""The keys and messages by which processes agree on one call.
-
-In small groups every process reads every other; in larger groups messages go up a binary tree and the root's message
-comes down, so that no process makes more than three reads.
-"""
+"""The keys and messages by which processes agree."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 from spmdlint.runtime_checks.records import (
     Answer,
     Aside,
-    Ask,
     Details,
-    FirstValue,
     Message,
     Nothing,
-    Pair,
-    Parts,
     PreflightRecord,
     ProgramRecord,
     Question,
-    QuietRecord,
     QuietRecords,
     SampleRecord,
     State,
-    Subtree,
     WaitRecord,
-    Where,
     Word,
 )
-from spmdlint.runtime_checks.transport.store import Store
+from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS, Store
 
 KEPT_VALUES = 32
 BLOCK = 64  # calls whose messages are deleted together
+T = TypeVar("T", bound=Mapping[str, object])
+
+
+class Slots(Generic[T]):
+    """The records of one kind, below one folder of the store; ``at`` are the further parts of a key."""
+
+    def __init__(self, store: Store, me: int, folder: str, kind: type[T]) -> None:
+        self._store = store
+        self._me = me
+        self._folder = folder
+        self._kind = kind
+
+    def _key(self, at: tuple[object, ...]) -> str:
+        return "/".join([self._folder, *map(str, at)])
+
+    def put(self, record: T, *at: object, replace: bool = True) -> bool:
+        """Publish a record; returns False if there is one, and ``replace`` is False."""
+        return self._store.put(self._key(at), record, replace=replace)
+
+    def say(self, record: T, *at: object) -> None:
+        """Publish this process's record: the last part of the key is its number."""
+        self.put(record, *at, self._me)
+
+    def get(self, *at: object) -> T | None:
+        """A record, or None for now."""
+        return self._store.get(self._key(at), self._kind)
+
+    def wait(self, *at: object, milliseconds: int = MAX_WAIT_MS) -> T | None:
+        """A record as soon as it is there, or None after some time."""
+        return self._store.wait(self._key(at), self._kind, milliseconds)
+
+    def all(self, *at: object) -> dict[int, T]:
+        """The records of all processes, by their numbers."""
+        found = self._store.children(self._key(at), self._kind)
+        return {int(name): record for name, record in found.items() if name.isdigit()}
 
 
 class Exchange:
@@ -49,30 +74,39 @@ class Exchange:
         self._programs_sent: set[str] = set()
         self._values: deque[str] = deque()
         self._programs_read: dict[str, ProgramRecord] = {}
+        self._calls = Slots(store, me, "call", Message)
+        self._programs = Slots(store, me, "program", ProgramRecord)
+        self._samples = Slots(store, me, "now", SampleRecord)
+        self.details = Slots(store, me, "detail", Details)  # all that explains a call that differs, by group and number
+        self.quiet = Slots(store, me, "quiet", QuietRecords)  # the last calls without a collective
+        self.waits = Slots(store, me, "wait", WaitRecord)  # the processes that wait, for whom and where
+        self.states = Slots(store, me, "state", State)  # how processes ended
+        self.preflights = Slots(store, me, "preflight", PreflightRecord)
+        self.questions = Slots(store, me, "question", Question)  # by who is asked, and who asks
+        self.answers = Slots(store, me, "answer", Answer)  # by who asked, and who answers
+        self.aside = Slots(store, me, "aside", Aside)  # "job": the checks are over, without a verdict
 
     def say(self, group: str, index: int, message: Message) -> None:
         """Publish to the group which call this process is about to make."""
-        self.store.put(f"call/{group}/{self._me}/{index // BLOCK}/{index}", message, replace=True)
+        self._calls.put(message, group, self._me, index // BLOCK, index)
 
     def hear(self, group: str, index: int, process: int, milliseconds: int) -> Message | None:
         """The message of another process at a position, or None for now."""
-        return self.store.wait(f"call/{group}/{process}/{index // BLOCK}/{index}", Message, milliseconds)
+        return self._calls.wait(group, process, index // BLOCK, index, milliseconds=milliseconds)
 
     def arrived(self, group: str, index: int, process: int) -> bool:
         """Whether another process has announced its call at a position."""
-        return self.store.get(f"call/{group}/{process}/{index // BLOCK}/{index}", Message) is not None
+        return self._calls.get(group, process, index // BLOCK, index) is not None
 
     def forget(self, group: str, index: int) -> None:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
             self.store.delete(f"call/{group}/{self._me}/{index // BLOCK - 1}")
-            self.store.delete(f"up/{group}/{self._me}/{index // BLOCK - 1}")
-            self.store.delete(f"down/{group}/{self._me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: ProgramRecord) -> None:
         """Publish the record behind a digest, once: it is the same on all processes that have it."""
         if digest not in self._programs_sent:
-            self.store.put(f"program/{digest}", record)
+            self._programs.put(record, digest, replace=False)
             self._programs_sent.add(digest)
         if record.get("value") is not None:
             # Each asserted value is new, so only the last ones are kept.
@@ -86,72 +120,8 @@ class Exchange:
     def program(self, digest: str) -> ProgramRecord:
         """The record behind a digest of another process; {} if it cannot be read."""
         if digest not in self._programs_read:
-            self._programs_read[digest] = self.store.wait(f"program/{digest}", ProgramRecord) or {}
+            self._programs_read[digest] = self._programs.wait(digest) or {}
         return self._programs_read[digest]
-
-    def put_details(self, group: str, index: int, details: Details) -> None:
-        """Publish everything that explains this process's call, after a difference was seen."""
-        self.store.put(f"detail/{group}/{index}/{self._me}", details, replace=True)
-
-    def details(self, group: str, index: int, process: int) -> Details | None:
-        """The explanation of another process's call, or None for now."""
-        return self.store.wait(f"detail/{group}/{index}/{process}", Details)
-
-    def put_pair(self, group: str, index: int, pair: Pair) -> None:
-        """Tell the group, as its root, which two processes look for the first value that differs."""
-        self.store.put(f"pair/{group}/{index}/{self._me}", pair, replace=True)
-
-    def pair(self, group: str, index: int, root: int) -> Pair | None:
-        """The two processes that the root of a group has chosen, or None for now."""
-        return self.store.wait(f"pair/{group}/{index}/{root}", Pair)
-
-    def put_parts(self, group: str, index: int, step: int, parts: Parts) -> None:
-        """Publish the digests of parts of the array that this process asserts."""
-        self.store.put(f"parts/{group}/{index}/{self._me}/{step}", parts, replace=True)
-
-    def parts(self, group: str, index: int, step: int, process: int) -> Parts | None:
-        """The digests of another process's parts, or None for now."""
-        return self.store.wait(f"parts/{group}/{index}/{process}/{step}", Parts)
-
-    def put_first(self, group: str, index: int, first: FirstValue) -> None:
-        """Publish the first value of this process that differs."""
-        self.store.put(f"first/{group}/{index}/{self._me}", first, replace=True)
-
-    def first(self, group: str, index: int, process: int) -> FirstValue | None:
-        """The first value of another process that differs, or None for now."""
-        return self.store.wait(f"first/{group}/{index}/{process}", FirstValue)
-
-    def put_quiet(self, calls: dict[str, list[QuietRecord]]) -> None:
-        """Publish the last calls of this process that have no collective, for one that waits in such a function."""
-        self.store.put(f"quiet/{self._me}", QuietRecords(calls=calls), replace=True)
-
-    def quiet(self, process: int) -> dict[str, list[QuietRecord]]:
-        """The last calls without a collective that another process has published."""
-        return (self.store.get(f"quiet/{process}", QuietRecords) or {}).get("calls", {})
-
-    def up(self, group: str, index: int, process: int, message: Subtree | None = None) -> Subtree | None:
-        """Read a child's message for its subtree, or publish this process's."""
-        key = f"up/{group}/{process}/{index // BLOCK}/{index}"
-        if message is None:
-            return self.store.wait(key, Subtree)
-        self.store.put(key, message, replace=True)
-        return None
-
-    def down(self, group: str, index: int, root: int, message: Subtree | None = None) -> Subtree | None:
-        """Read the root's message, or publish it."""
-        key = f"down/{group}/{root}/{index // BLOCK}/{index}"
-        if message is None:
-            return self.store.wait(key, Subtree)
-        self.store.put(key, message, replace=True)
-        return None
-
-    def begin_wait(self, record: WaitRecord) -> None:
-        """Publish that this process waits, for which process and where."""
-        self.store.put(f"wait/{self._me}", record, replace=True)
-
-    def waits(self) -> dict[int, WaitRecord]:
-        """The processes that wait, each with the process it waits for and where."""
-        return {int(name): value for name, value in self.store.children("wait", WaitRecord).items() if name.isdigit()}
 
     def put_state(self, state: State) -> None:
         """Publish how this process ended; that it died is the last that is said of it, whatever another thread says."""
@@ -159,46 +129,22 @@ class Exchange:
             died = state.get("state") == "died"
             self._died = self._died or died
             if died or not self._died:
-                self.store.put(f"state/{self._me}", state, replace=True)
-
-    def state(self, process: int) -> State | None:
-        """How another process ended; None while it runs."""
-        return self.store.get(f"state/{process}", State)
-
-    def put_preflight(self, record: PreflightRecord) -> None:
-        """Publish how this process was set up."""
-        self.store.put(f"preflight/{self._me}", record, replace=True)
-
-    def preflight(self, process: int) -> PreflightRecord | None:
-        """How another process was set up, or None for now."""
-        return self.store.get(f"preflight/{process}", PreflightRecord)
+                self.states.say(state)
 
     def put_sample(self, folder: str, sample: SampleRecord) -> None:
         """Publish this process's position, for the process that compares a folder."""
-        self.store.put(f"{folder}/{self._me}", sample, replace=True)
+        self._samples.say(sample, folder)
 
     def samples(self, folder: str) -> dict[int, str]:
         """The samples in a folder, not yet parsed: most are unchanged since the last look."""
-        return {int(name): text for name, text in self.store.texts(folder).items() if name.isdigit()}
+        return {int(name): text for name, text in self.store.texts(f"now/{folder}").items() if name.isdigit()}
 
-    def put_question(self, process: int, question: Question) -> None:
-        """Ask another process, which then has to be woken."""
-        self.store.put(f"question/{process}/{self._me}", question, replace=True)
-
-    def questions(self) -> dict[int, Question]:
+    def asked(self) -> dict[int, Question]:
         """The questions of other processes to this one; each is returned once."""
-        asked = self.store.children(f"question/{self._me}", Question)
-        for name in asked:
-            self.store.delete(f"question/{self._me}/{name}")
-        return {int(name): question for name, question in asked.items() if name.isdigit()}
-
-    def put_answer(self, asker: int, answer: Answer) -> None:
-        """Answer a question."""
-        self.store.put(f"answer/{asker}/{self._me}", answer, replace=True)
-
-    def answer(self, process: int) -> Answer | None:
-        """Another process's last answer to this one."""
-        return self.store.get(f"answer/{self._me}/{process}", Answer)
+        asked = self.questions.all(self._me)
+        for asker in asked:
+            self.store.delete(f"question/{self._me}/{asker}")
+        return asked
 
     def wake(self, process: int, word: Word | None = None) -> None:
         """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
@@ -219,60 +165,10 @@ class Exchange:
             self.store.delete(f"word/{self._me}")
         return word
 
-    def put_aside(self, told: Aside) -> None:
-        """Publish that the checks of this job are over, without a verdict."""
-        self.store.put("aside/job", told)
+    def mark(self, word: str) -> bool:
+        """Say to all that a process is "aborting", or that the job is "over", as all agree; returns if it is new."""
+        return self.store.put(f"{word}/job", Nothing())
 
-    def aside(self) -> Aside | None:
-        """The message that the checks are over, if there is one."""
-        return self.store.get("aside/job", Aside)
-
-    def put_ending(self) -> None:
-        """Publish that the job cannot go on, and ends."""
-        self.store.put("ending/job", Nothing(), replace=True)
-
-    def is_ending(self) -> bool:
-        """Whether a process has found that the job cannot go on."""
-        return self.store.get("ending/job", Nothing) is not None
-
-    def put_abort(self) -> bool:
-        """Publish that a process is being aborted; returns whether it is the first one."""
-        return self.store.put("abort/job", Nothing())
-
-    def is_aborting(self) -> bool:
-        """Whether a process has published that it is being aborted; how it ended was published before."""
-        return self.store.get("abort/job", Nothing) is not None
-
-    def put_over(self) -> None:
-        """Publish that all have ended, and agree."""
-        self.store.put("over/job", Nothing(), replace=True)
-
-    def over(self) -> bool:
-        """Whether all have ended, and agree."""
-        return self.store.get("over/job", Nothing) is not None
-
-    def states(self) -> dict[int, State]:
-        """How the processes that have ended did so."""
-        return {int(name): value for name, value in self.store.children("state", State).items() if name.isdigit()}
-
-    def ask_stack(self, process: int, number: int) -> None:
-        """Ask a process for the Python stack of its main thread."""
-        self.store.put(f"ask/{process}", Ask(number=number), replace=True)
-
-    def asked(self) -> Ask | None:
-        """A request for this process's stack, if there is one."""
-        return self.store.get(f"ask/{self._me}", Ask)
-
-    def put_stack(self, answer: Where) -> None:
-        """Answer such a request."""
-        self.store.put(f"stack/{self._me}", answer, replace=True)
-
-    def stack(self, process: int) -> Where | None:
-        """The last answer of another process to such a request."""
-        return self.store.get(f"stack/{process}", Where)
-
-
-def tree(members: Sequence[int], me: int) -> tuple[list[int], bool]:
-    """The children of a process in the binary tree over its group, and whether it is the root."""
-    place = list(members).index(me)
-    return [members[child] for child in (2 * place + 1, 2 * place + 2) if child < len(members)], place == 0
+    def marked(self, word: str) -> bool:
+        """Whether a process has said so."""
+        return self.store.get(f"{word}/job", Nothing) is not None

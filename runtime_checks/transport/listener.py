@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 
 from spmdlint.runtime_checks.records import Word
-from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.exchange import Exchange
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -21,8 +19,6 @@ WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait co
 WAIT_OF_EACH = 0.3
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 PAUSE = 2.0  # seconds after the store did not answer
-FEW = 32  # up to this many processes are woken one after the other
-AT_ONCE = 16
 ROUNDS = 3  # of waking the processes for which the store did not answer
 BETWEEN_ROUNDS = 0.5  # seconds
 
@@ -64,28 +60,20 @@ class Listener:
                 self._on_word(word)
 
 
-def wake_many(exchange: Exchange, processes: Sequence[int], word: Word) -> None:
-    """Wake the listener threads of other processes: several at once if there are many."""
-
-    def is_left(process: int) -> bool:
-        try:
-            exchange.wake(process, word)
-        except StoreLostError:
-            return True
-        return False
-
+def wake_many(exchange: Exchange, processes: Iterable[int], word: Word) -> None:
+    """Wake the listener threads of other processes, several times where the store does not answer."""
+    left = list(processes)
     for number in range(ROUNDS):
         if number:
             time.sleep(BETWEEN_ROUNDS)
-        try:
-            left = _at_once(is_left, processes) if len(processes) > FEW else list(map(is_left, processes))
-        except RuntimeError:  # at exit the interpreter starts no threads
-            left = list(map(is_left, processes))
-        processes = [process for process, is_one in zip(processes, left, strict=True) if is_one]
-        if not processes:
+        left = [process for process in left if not _is_woken(exchange, process, word)]
+        if not left:
             return
 
 
-def _at_once(is_left: Callable[[int], bool], processes: Sequence[int]) -> list[bool]:
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix=f"{OWN}wake") as pool:
-        return list(pool.map(is_left, processes))
+def _is_woken(exchange: Exchange, process: int, word: Word) -> bool:
+    try:
+        exchange.wake(process, word)
+    except StoreLostError:
+        return False
+    return True

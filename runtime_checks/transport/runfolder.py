@@ -89,14 +89,6 @@ class RunFolder:
         """Whether a process ever was part of the job."""
         return (self.folder / f"joined.{process}").exists()
 
-    def put_blocked(self, process: int) -> None:
-        """Record that a process does not act on an interrupt, because its main thread is blocked."""
-        self._put(f"blocked.{process}", {})
-
-    def blocked(self, process: int) -> bool:
-        """Whether a process does not act on an interrupt."""
-        return (self.folder / f"blocked.{process}").exists()
-
     def mark(self, word: str) -> None:
         """Announce "interrupted" to all processes, or ask "where" they are."""
         self._put(word, {"pid": os.getpid()})

@@ -1,7 +1,7 @@
 """The distributed client's key-value store: the one module that touches it.
 
-The client is private to JAX and its methods change between releases, so each is looked up when a store is made.
-Missing methods are replaced by others if possible; if a required one is missing, :class:`StoreLostError` says so.
+The client is private to JAX and its methods change between releases, so each is looked up when a store is made. If one
+is missing, :class:`StoreLostError` says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, Bounded
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
+METHODS = (
+    "key_value_set",
+    "key_value_try_get",
+    "key_value_dir_get",
+    "key_value_delete",
+    "blocking_key_value_get",
+)
 T = TypeVar("T")
 
 
@@ -46,7 +53,7 @@ class Store:
         self._bounded = Bounded()
         self.job = "unnamed"  # the same on all processes of a job, and another one for each job
         self.failures = 0  # requests that failed or were given up
-        missing = [name for name in ("key_value_set", "blocking_key_value_get") if not hasattr(client, name)]
+        missing = [name for name in METHODS if not hasattr(client, name)]
         if missing:
             raise StoreLostError(
                 f"JAX's distributed client has no {' and no '.join(missing)}, so processes cannot be compared; "
@@ -58,11 +65,6 @@ class Store:
         name = secrets.token_hex(6)
         told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
         self.job = name if told is None else told["name"]
-
-    @property
-    def lists(self) -> bool:
-        """Whether the client can list a folder, which background mode needs."""
-        return hasattr(self._client, "key_value_dir_get")
 
     def put(self, key: str, value: Mapping[str, object], *, replace: bool = False) -> bool:
         """Set a key; returns False if it is already set and ``replace`` is False."""
@@ -80,15 +82,7 @@ class Store:
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """The value of a key now, or None."""
-        try_get = getattr(self._client, "key_value_try_get", None)
-        if try_get is None and not hasattr(self._client, "key_value_dir_get"):
-            return self.wait(key, kind, 1)
-        if try_get is None:
-            # Not a short wait: the service keeps 14 kB for a timed-out wait until the key is set.
-            folder, _, name = key.rpartition("/")
-            text = self.texts(folder).get(name)
-        else:
-            text = self._present(lambda: try_get(f"{self._root}/{key}"))
+        text = self._present(lambda: self._client.key_value_try_get(f"{self._root}/{key}"))
         return None if text is None else read_record(text, kind, key)
 
     def wait(self, key: str, kind: type[T], milliseconds: int = MAX_WAIT_MS) -> T | None:
@@ -102,15 +96,12 @@ class Store:
         return None if text is None else read_record(text, kind, key)
 
     def children(self, key: str, kind: type[T]) -> dict[str, T]:
-        """All values below a folder, by the last part of their keys; {} if the client cannot list."""
+        """All values below a folder, by the last part of their keys."""
         return {name: read_record(text, kind, f"{key}/{name}") for name, text in self.texts(key).items()}
 
     def texts(self, key: str) -> dict[str, str]:
         """Like :meth:`children`, but with undecoded values, for callers that read many values repeatedly."""
-        listing = getattr(self._client, "key_value_dir_get", None)
-        if listing is None:
-            return {}
-        pairs = self._present(lambda: listing(f"{self._root}/{key}"))
+        pairs = self._present(lambda: self._client.key_value_dir_get(f"{self._root}/{key}"))
         try:
             return {str(name).rsplit("/", 1)[-1]: text for name, text in pairs or ()}
         except (TypeError, ValueError) as error:
@@ -135,11 +126,8 @@ class Store:
 
     def delete(self, key: str) -> None:
         """Delete a key, and the folder of that name. Nothing depends on it, so failure does not matter."""
-        remove = getattr(self._client, "key_value_delete", None)
-        if remove is None:
-            return
         try:
-            self._request(lambda: remove(f"{self._root}/{key}"))
+            self._request(lambda: self._client.key_value_delete(f"{self._root}/{key}"))
         except Exception as error:
             if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 raise _lost(error) from error

@@ -1,63 +1,80 @@
-"""A report on demand: a signal requests it, even while the main thread is blocked inside XLA."""
+"""A report on demand: a signal requests it, even while the main thread is blocked inside XLA.
+
+A Python signal handler would run only once the main thread is back in Python. faulthandler's runs at once, in C: it
+writes a stack to a pipe, which the watcher thread reads. It stays when the checks are over, without an answer: whoever
+still asks must not end the process by that.
+"""
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import signal
+import threading
 import time
+from collections.abc import Callable
 
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.watching.signalpipe import SignalPipe, can_register
 
 PIECES_COME_WITHIN = 0.02  # seconds between two writes of faulthandler, which take microseconds
 SETTLED_LOOKS = 10  # whoever sends signals all the time is answered, too
-
-
-class _Aside:
-    """Python's handler of the signal while there are no checks: whoever still asks must not end the process by it.
-
-    It runs once the main thread is back in Python; until then nothing happens.
-    """
-
-    def __init__(self, words: str) -> None:
-        self._words = words
-
-    def __call__(self, *_: object) -> None:
-        write_error(f"spmdlint: {self._words}\n")
 
 
 class Demand:
     """The signal and its pipe; without effect if the program has its own handler for the signal.
 
     From the moment at which the checks are switched on, the signal does not end the process any more: what nobody reads
-    yet waits in the pipe, and when the checks are over, a sentence says so.
+    yet waits in the pipe.
     """
 
     def __init__(self, name: str) -> None:
-        self._pipe: SignalPipe | None = None
-        found = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
-        if found is None and name != "off":
+        self._read: int | None = None
+        number = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
+        if number is None and name != "off":
             write_error(f"spmdlint: there is no signal {name}: reports on demand are off.\n")
-        if found is None or name == "off" or not can_register():
-            return
-        self._number: int = found
-        known = signal.getsignal(found)
-        if known is signal.SIG_DFL or isinstance(known, _Aside):
-            self._pipe = SignalPipe(found, chain=False)
+        possible = hasattr(faulthandler, "register") and threading.current_thread() is threading.main_thread()
+        if number is not None and possible and signal.getsignal(number) is signal.SIG_DFL:
+            self._read, end = os.pipe()
+            os.set_blocking(self._read, False)
+            os.set_blocking(end, False)
+            faulthandler.register(number, file=_PipeEnd(end), all_threads=False, chain=False)
 
     def asked(self) -> bool:
         """Whether a report was requested since the last look."""
-        if self._pipe is None or not self._pipe.arrived():
+        if not self._arrived():
             return False
         for _ in range(SETTLED_LOOKS):  # a stack comes in many pieces, and the rest of it is no other request
             time.sleep(PIECES_COME_WITHIN)
-            if not self._pipe.arrived():
+            if not self._arrived():
                 break
         return True
 
-    def stop(self, words: str) -> None:
-        """Answer with these words from now on, unless the program has set a handler of its own since."""
-        pipe, self._pipe = self._pipe, None
-        # Only the main thread can set a handler: without one, what the signal writes stays in the pipe.
-        if pipe is not None and can_register() and pipe.close():
-            signal.signal(self._number, _Aside(words))
-            signal.siginterrupt(self._number, False)  # as faulthandler's: no system call of a library is cut short
+    def _arrived(self) -> bool:
+        """Whether anything was written to the pipe since the last look."""
+        try:
+            return self._read is not None and bool(os.read(self._read, 1 << 16))
+        except BlockingIOError:
+            return False
+
+    def stop(self) -> None:
+        """Answer no more."""
+        read, self._read = self._read, None
+        if read is not None:
+            os.close(read)
+
+
+class _PipeEnd:
+    """The file for faulthandler, which alone keeps it: it lives until this registration is replaced."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        """For faulthandler."""
+        return self._number
+
+    def flush(self) -> None:
+        """For faulthandler."""
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self._number)

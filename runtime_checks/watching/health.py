@@ -7,12 +7,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import devices_are_up
 from spmdlint.runtime_checks.background.member import Background
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import HealthNumbers
-from spmdlint.runtime_checks.transport.job import Job
 
 AGAIN = 600.0  # seconds until the self-test is repeated
 TESTED = ("dispatch", "every-call")  # the layers that it tests
@@ -24,10 +22,8 @@ class Health:
     Whether the layers are still in place is looked at each time, before calls are compared or told to others.
     """
 
-    def __init__(self, job: Job, own: ThisProcess, checks: Checks, background: Background | None) -> None:
-        self._job = job
-        self._own = own
-        self._checks = checks
+    def __init__(self, parts: Parts, background: Background | None) -> None:
+        self._job, self._own, self._checks = parts.job, parts.own, parts.checks
         self._background = background
         self.test: Callable[[], str | None] | None = None  # set with the layers: what is wrong, None if nothing
         self.put_back: Callable[[], list[str]] = list  # set with the layers: what others have removed of them

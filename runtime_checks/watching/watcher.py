@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.declared import Ending
-from spmdlint.runtime_checks.ending.interruption import interruption
 from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import blaming_threads, diverged
-from spmdlint.runtime_checks.reporting.sentences import how_it_ended, is_without_exit, name_processes
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.reporting.report import after_death
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.interrupts import Interrupts, main_position
 
 TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
-INTERRUPT_GRACE = 5.0  # seconds at one place after which it does not act on the interrupt of another process any more
+ENDS_WITHIN = 60.0  # seconds for the threads of a program that a DivergenceError has ended, such as a save in flight
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
-LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
-BLOCKED = 1.0  # seconds after which an interrupt that the main thread does not act on is told to the launcher
-HELD = 4.0  # seconds after which an interrupt that the main thread does not act on ends a process that waits in vain
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -42,45 +31,28 @@ class Watcher:
     """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
 
     def __init__(
-        self,
-        job: Job,
-        own: ThisProcess,
-        others: OtherProcesses,
-        checks: Checks,
-        ending: Ending,
-        setup: Setup,
-        background: Background | None,
-        health: Health,
-        demand: Demand,
-        interrupts: Interrupts | None,
+        self, parts: Parts, ending: Ending, background: Background | None, health: Health, demand: Demand
     ) -> None:
-        self._job = job
-        self._own = own
-        self._others = others
-        self._checks = checks
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._setup = parts.checks, parts.setup
         self._ending = ending
-        self._setup = setup
         self._background = background
         self._health = health
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spmdlint-watch", daemon=True)
-        self._answered: object = None
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
-        self._told_launcher = self._told_blocked = False
-        self._stood_at: tuple[object, ...] = ()
-        self._stands_since = 0.0
+        self._told_launcher = False
         self._demand = demand
-        self._interrupts = interrupts
         self._last_words = None
-        if background is not None and job.folder is None:
-            self._last_words = LastWords(job, own, checks, ending, background)
+        if background is not None and parts.job.folder is None:
+            self._last_words = LastWords(parts, ending, background)
         self._wake = threading.Event()
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:
-            background.leader.asking.meanwhile = self._answer_meanwhile
+            self._others.meanwhile = self._answer_meanwhile
         self._verdict: ShortVerdict | None = None
-        self._asked = self._looked_at_setup = self._looked_at_end = 0.0
+        self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
     def start(self) -> None:
@@ -107,11 +79,6 @@ class Watcher:
         """Does not return if this process is being aborted: it must not end as if nothing had happened."""
         if self._last_words is not None:
             self._last_words.wait()
-
-    def keep_last_words(self) -> LastWords | None:
-        """Hand over what holds an abort: it stays when this thread ends."""
-        kept, self._last_words = self._last_words, None
-        return kept
 
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
@@ -163,10 +130,6 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(self._job.me, {**late(self._own.where()), **self._own.build()})
         self._health.look()
-        held = self._interrupts.held_for() if self._interrupts is not None else 0.0
-        if folder is not None and held > BLOCKED and not self._told_blocked:
-            self._told_blocked = True
-            folder.put_blocked(self._job.me)
         if self._demand.asked():
             self._report()
         if checks.joining is not None and not checks.joins():
@@ -177,40 +140,12 @@ class Watcher:
             return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
-            question = self._job.exchange.asked()
-            if question is not None and question != self._answered:
-                self._answered = question
-                self._job.exchange.put_stack({**self._own.where(), "number": question.get("number", 0)})
+            self._others.answer()
             ending.look()
-        if held > HELD and folder is None:
-            self._end_if_in_vain()
         if ending.verdict is not None:
             self._enforce()
         elif folder is not None and not self._job.interrupted():
             self._look_for_deaths(folder)
-
-    def _end_if_in_vain(self) -> None:
-        """End both if an interrupt came here, too, but this process waits inside XLA for one that has ended by it."""
-        ending, others = self._ending, self._others
-        if ending.verdict is not None and not ending.verdict.is_interruption:
-            return
-        ended = others.ended_among(self._job.others)
-        if not self._is_in_vain(ended):
-            return
-        asked = self._background.leader.asking if self._background is not None else others
-        ending.declare(interruption(self._job, self._own, asked, ended))
-        self._job.exchange.put_ending()
-        ending.wake_all()
-        ending.leave()
-
-    def _is_in_vain(self, ended: Mapping[int, State]) -> bool:
-        """Whether this process has made a call that an interrupted one has not made: nothing completes it."""
-        gone = {process: told for process, told in ended.items() if told["state"] == "interrupted"}
-        return any(
-            process in group.processes and told["counts"].get(group.key, 0) < group.count
-            for process, told in gone.items()
-            for group in self._own.ledger.groups()
-        )
 
     def _report(self) -> None:
         """Say on demand where all processes are, or what there is to say instead."""
@@ -272,35 +207,22 @@ class Watcher:
 
     def _enforce(self) -> None:
         job, ending, now = self._job, self._ending, time.monotonic()
-        stands = self._stands_after_interrupt(now)
         if job.options.on_divergence == "report":
             ending.tell()
             self._checks.active = False
-            if now - self._looked_at_end > LOOK_AT_END and job.count > 1:
-                self._looked_at_end = now
-                if job.exchange.is_ending() and stands:
-                    ending.leave()
             return
         if self._background is not None:
             self._background.journal.stop()
         self._verdict_seen = self._verdict_seen or now
-        late = stands and now - self._verdict_seen > GRACE[job.options.on_divergence]
+        late = now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
             ending.leave()
-
-    def _stands_after_interrupt(self, now: float) -> bool:
-        """Whether the main thread waits in vain, if the job was interrupted: otherwise it may be writing a checkpoint.
-
-        After a divergence, that is no reason to wait.
-        """
-        if self._ending.verdict is None or not self._ending.verdict.is_interruption:
-            return True
-        here = main_position()
-        if here != self._stood_at:
-            self._stood_at, self._stands_since = here, now
-        return now - self._stands_since > INTERRUPT_GRACE and self._is_in_vain(
-            self._others.ended_among(self._job.others)
-        )
+        if ending.uncaught_since is not None and now - ending.uncaught_since > ENDS_WITHIN:
+            write_error(
+                f"spmdlint: process {job.me} was ended by a DivergenceError {ENDS_WITHIN:.0f} s ago, and other threads "
+                f"of the program still run, such as a save that waits for the others: it ends now.\n"
+            )
+            ending.leave()
 
     def _look_for_deaths(self, folder: RunFolder) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
@@ -324,13 +246,8 @@ class Watcher:
         if last is not None:
             processes[me] = own.report(last, "calling")
             processes[me].stack = mine["stack"]
-        words = "; ".join(f"process {n} {how_it_ended(state.get('detail'))}" for n, state in sorted(dead.items()))
-        left = all(is_without_exit(state.get("detail")) for state in dead.values())
-        message = f"{words}." if left else f"{name_processes(dead)} died: {words}."
-        index = last.index if last else None
-        report = diverged("missing", message, index, processes, "left" if left else "died")
-        blaming_threads(report, {me: sorted(own.racing)} if own.racing else {})
-        self._ending.declare(report)
+        threads = {me: sorted(own.racing)} if own.racing else {}
+        self._ending.declare(after_death(dead, "", last.index if last else None, processes, threads))
         self._ending.leave()
 
 
@@ -338,4 +255,4 @@ def late(where: Where) -> State:
     """Where this process is, for a launcher that is about to end it."""
     place: Place = where
     told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
-    return {**told, "place": where["place"], "call": where["call"], "uncounted": where["uncounted"]}
+    return {**told, "place": where["place"], "call": where["call"]}

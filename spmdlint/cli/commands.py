@@ -63,7 +63,7 @@ COMMANDS = (
     Command("schema", "spmdlint.cli.schema", "Print a JSON schema of the configuration, for editors."),
     Command("clean", "spmdlint.cli.clean", "Delete the cache of earlier runs."),
     Command("run", "spmdlint.cli.run", "Rehearse a program on several processes on this machine."),
-    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them as a trace or a page."),
+    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them on a page."),
     Command("completion", "spmdlint.cli.completion", "Print a script that completes commands in a shell."),
 )
 

@@ -1,11 +1,10 @@
-"""``spmdlint ledger``: compare the recordings of a job after it has ended, or export them as a trace or a page."""
+"""``spmdlint ledger``: compare the recordings of a job after it has ended, or show them on a page."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from spmdlint.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace|html")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|html")
     diff = _kind(kinds, "diff", "report the first call at which the processes differ")
     diff.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
-    for kind, made in (("trace", "trace for Chrome and Perfetto"), ("html", "page that shows all calls")):
-        parser_of_kind = _kind(kinds, kind, f"write a {made}")
-        where = "write to this file, instead of standard output"
-        parser_of_kind.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=where)
+    html = _kind(kinds, "html", "write a page that shows all calls")
+    where = "write to this file, instead of standard output"
+    html.add_argument("-o", "--output-file", type=Path, metavar="FILE", help=where)
 
 
 def _kind(kinds: argparse._SubParsersAction[Any], name: str, what: str) -> argparse.ArgumentParser:
@@ -34,13 +32,13 @@ def _kind(kinds: argparse._SubParsersAction[Any], name: str, what: str) -> argpa
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compare, or write the trace or the page; returns 3 if the processes differ, 2 if there is nothing to read."""
+    """Compare, or write the page; returns 3 if the processes differ, 2 if there is nothing to read."""
     folder: Path = options.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}; name the one that was given to --ledger or SPMDLINT_LEDGER.")
     if options.what == "diff":
         return _diff(folder, options.output_format)
-    return (_trace if options.what == "trace" else _page)(folder, options.output_file)
+    return _page(folder, options.output_file)
 
 
 def _diff(folder: Path, form: str) -> int:
@@ -68,36 +66,18 @@ def _diff(folder: Path, form: str) -> int:
     return found.status
 
 
-def _trace(folder: Path, path: Path | None) -> int:
-    from spmdlint.runtime_checks.agreement.offline import Recorded
-    from spmdlint.runtime_checks.recording.damage import damage_sentences, damaged_in
-    from spmdlint.runtime_checks.recording.trace import trace
-
-    made, damaged = trace(folder), damaged_in(folder)
-    if not made["traceEvents"]:
-        raise UsageError(Recorded({}, {}, damaged=damaged).nothing_in(folder))
-    _tell(damage_sentences(damaged))
-    text = json.dumps(made) + "\n"
-    if path is None:
-        sys.stdout.write(text)
-    else:
-        write_file(path, text)
-        count = sum(event["ph"] == "X" for event in made["traceEvents"])
-        complain(f"{path} holds {count} calls; open it at https://ui.perfetto.dev or chrome://tracing.")
-    return SUCCESS
-
-
 def _page(folder: Path, path: Path | None) -> int:
     from spmdlint.runtime_checks.agreement.offline import load
     from spmdlint.runtime_checks.page.html import page
     from spmdlint.runtime_checks.page.jobs import recorded_job
-    from spmdlint.runtime_checks.recording.damage import damage_sentences
+    from spmdlint.runtime_checks.recording.reading import damage_sentences
     from spmdlint.runtime_checks.reporting.sentences import name_processes
 
     recorded = load(folder)
     if not recorded.rows:
         raise UsageError(recorded.nothing_in(folder))
-    _tell(damage_sentences(recorded.damaged))
+    for sentence in damage_sentences(recorded.damaged):
+        complain(sentence)  # the page itself may go to standard output
     text = page(recorded_job(folder, recorded))
     if path is None:
         sys.stdout.write(text)
@@ -105,9 +85,3 @@ def _page(folder: Path, path: Path | None) -> int:
         write_file(path, text)
         complain(f"{path} shows the calls of {name_processes(recorded.rows)}; open it in a browser.")
     return SUCCESS
-
-
-def _tell(sentences: Iterable[str]) -> None:
-    """Say what is not in a trace or a page, whose own text may go to standard output."""
-    for sentence in sentences:
-        complain(sentence)

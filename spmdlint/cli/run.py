@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
             ledger_folder=ledgers,
         )
         report, status = launcher.launch(plan)
-        launcher.show(report, _codes() if report.explained_by else None)
+        launcher.show_findings(report, _codes() if report.explained_by else None)
         # A disk that is full by now costs the files, not the verdict.
         if options.html is not None and ledgers is not None:
             _guarded(lambda: _write_page(report, words, ledgers, before, options.html))

@@ -194,10 +194,7 @@ def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tupl
                 kind = "program"
             return Expected(kind, [(group, number)])
     number = min(len(theirs), len(own)) + 1
-    more = max(theirs, own, key=len)[number - 1 : number + 1]
-    # Both calls of a barrier in background mode are what the others have not made.
-    within = [number, number + 1] if more[0][0] == "barrier" and mode == "background" else [number]
-    return Expected("missing", [(group, one) for one in within])
+    return Expected("missing", [(group, number)])
 
 
 def judge(schedule: Schedule, results: list[dict[str, Any]]) -> str:

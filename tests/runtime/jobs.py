@@ -101,7 +101,7 @@ def rehearse(
     seconds = time.monotonic() - began
     leftovers = job.orphans if isinstance(job, Forked) else strays(str(script))
     assert not leftovers, f"left behind: {leftovers}\n{output}"
-    told = json.loads(report.read_text()) if report.exists() else {}
+    told = json.loads(report.read_text()) if report.exists() and report.stat().st_size else {}
     return Run(status, output, seconds, told, source)
 
 

@@ -81,63 +81,6 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
     assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
 
 
-def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_path: Path) -> None:
-    source = EVALUATION.replace("{who}", "0").replace("    os._exit(5)\n", "")
-    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert ends[1][0] == -6, ends
-    if ends[0][0] == -6:  # a busy machine: the backend has aborted this process as well, before its program ended
-        assert "process 0 is being ended by SIGABRT" in ends[0][1] or "diverged (sequence)" in ends[0][1], ends
-    else:
-        assert ends[0][0] == 3, ends
-        assert "process 1 did not end by itself" in ends[0][1]
-
-
-# A verdict for which nothing has to wait; then process 1 is aborted by a thread of its own, as by a backend.
-AFTER_A_VERDICT = (
-    """
-import atexit, ctypes, threading
-go = threading.Event()
-def abort():
-    go.wait()
-    time.sleep(1)
-    ctypes.CDLL(None).abort()
-threading.Thread(target=abort, daemon=True).start()
-WHEN = "{when}"
-if int(sys.argv[1]) == 1 and WHEN == "in the shutdown":
-    # Before the checks are there, so these run after them and before JAX's own; process 0 stands in the barrier then.
-    atexit.register(time.sleep, 10)
-    atexit.register(go.set)
-"""
-    + BEGIN
-    + """
-w = step(w, x)
-w.block_until_ready()
-runtime_checks.assert_equal(me, "rank")
-while WHEN != "together" and runtime_checks.status().watching:
-    time.sleep(0.01)
-if me == 1 and WHEN != "in the shutdown":
-    go.set()
-    time.sleep({"running": 3, "together": 3, "ended": 0}[WHEN])
-if me == 0 and WHEN == "ended":
-    time.sleep(3)  # process 1 has ended before this one, and waits for it
-print("through", flush=True)
-"""
-)
-
-
-@pytest.mark.parametrize("when", ["together", "running", "ended", "in the shutdown"])
-def test_an_abort_after_the_verdict_is_told_too_and_nobody_waits_in_the_shutdown_barrier(
-    when: str, tmp_path: Path
-) -> None:
-    """However late it comes: JAX's barrier would hold process 0 for 100 s, and abort it."""
-    source = AFTER_A_VERDICT.replace("{when}", when)
-    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
-    assert [status for status, _ in ends] == [3, -6], ends
-    assert "process 1 is being ended by SIGABRT after call" in ends[1][1], ends
-    assert "through" in ends[0][1], ends
-    assert "process 1 did not end by itself" in ends[0][1], ends
-
-
 AGREEING = (
     BEGIN
     + """
@@ -181,12 +124,12 @@ if me == 1:
     time.sleep(60)
 step(w, x).block_until_ready()
 """
-THREADS = "everal threads make parallel calls, whose order is therefore not determined: in process"
+THREADS = "everal threads make parallel calls, whose order is determined only if each waits for the other: in process"
 ADVICE = "Make all parallel calls of a process in one thread"
 
 
 def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
-    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path)})
+    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path), "SPMDLINT_ON_DIVERGENCE": "exit"})
     assert [status for status, _ in ends] == [3, -6], ends
     (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
     assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")
@@ -199,6 +142,7 @@ def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(t
     )
     assert "killed by SIGABRT" in verdict
     assert f"What to do: {ADVICE}" in ends[0][1]
+    assert re.search(r"To ask the linter about a line: spmdlint explain \S+alone.py:\d+", ends[0][1])
     assert "Rules that may explain it: SPMD307" in ends[0][1]
 
 
@@ -213,6 +157,19 @@ def test_an_abort_among_threads_names_these_in_a_rehearsal(mode: str, tmp_path: 
     assert (
         run.report["explained_by"] == run.report["findings"] == []
     )  # a rehearsal asks the linter, which finds nothing
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_abort_of_all_processes_at_once_names_the_calls_of_threads(mode: str, tmp_path: Path) -> None:
+    """Nobody is left to tell: the launcher reads what they have recorded."""
+    program = "import ctypes, threading\n" + BEGIN.partition("me = ")[1] + BEGIN.partition("me = ")[2]
+    program += IN_THREADS.replace("if me == 1:", "if True:").replace("time.sleep(2)", "")
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (134, ("failed", None)), run.output
+    assert run.report["message"].startswith(f"s{THREADS}es 0-1, the main thread calls step at program.py:"), run.output
+    assert "and another thread calls evaluate at program.py:" in run.report["message"]
+    assert run.report["message"].endswith("Then processes 0-1 killed by SIGABRT.")
+    assert f"What to do: {ADVICE}" in run.output
 
 
 # Process 0 goes once process 1 has made its call.
@@ -349,7 +306,7 @@ def test_an_abort_that_holds_the_journal_ends_the_process_all_the_same() -> None
         background = job.sessions[1].background
         assert background is not None
         one, ended, left = job.sessions[1], threading.Event(), threading.Event()
-        words = LastWords(one.job, one.own, one.checks, one.ending, background)
+        words = LastWords(one.parts, one.ending, background)
         hold = SimpleNamespace(begun=lambda: signal.SIGABRT, finish=ended.set, release=lambda: None)
         words._hold = hold  # type: ignore[assignment]
 

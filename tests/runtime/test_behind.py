@@ -118,7 +118,7 @@ def test_sections_are_compared_by_their_first_process(start: Start, monkeypatch:
     monkeypatch.setattr(publishing, "SECTION", 2)
     everyone = tuple(range(5))
     assert [publishing.leads("g", everyone, me) for me in everyone] == [
-        ["now/g/0", "now/g/top"], [], ["now/g/1"], [], ["now/g/2"]
+        ["g/0", "g/top"], [], ["g/1"], [], ["g/2"]
     ]  # fmt: skip
     for odd in (3, 4):
         job = start(5)
@@ -280,7 +280,7 @@ def test_who_ends_while_the_store_refuses_tells_later(start: Start, monkeypatch:
     ending = threading.Thread(target=job.sessions[1].closing.close, args=(Outcome("raised", None, "ValueError: no"),))
     ending.start()
     limit = time.monotonic() + 30
-    while job.sessions[1].job.exchange.state(1) is None and time.monotonic() < limit:
+    while job.sessions[1].job.exchange.states.get(1) is None and time.monotonic() < limit:
         time.sleep(0.01)
     report = job.report()
     job.sessions[1].background.over = True  # type: ignore[union-attr]
@@ -326,7 +326,7 @@ def test_a_signal_asks_for_a_report() -> None:
         assert asked
         assert not demand.asked()
     finally:
-        demand.stop("over")
+        demand.stop()
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
     assert not Demand("off").asked()
 

@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from spmdlint.runtime_checks.calls.communication import AxisPart, Communication, along_axes, cut, iota
-from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
+from spmdlint.runtime_checks.calls.communication import (
+    AxisPart,
+    Communication,
+    along_axes,
+    compiled_communicates,
+    cut,
+    iota,
+)
 from tests.runtime.jobs import ROOT, rehearse
 
 YES, NO, UNKNOWN = Communication.YES, Communication.NO, Communication.UNKNOWN
@@ -25,8 +31,8 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-from spmdlint.runtime_checks.calls.compiled_collectives import compiled_communicates
-from spmdlint.runtime_checks.calls.lowered_collectives import lowered_communicates
+from spmdlint.runtime_checks.calls.communication import compiled_communicates
+from spmdlint.runtime_checks.calls.communication import lowered_communicates
 
 HOSTS = 4
 LOCAL = jax.device_count() // HOSTS

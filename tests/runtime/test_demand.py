@@ -94,12 +94,9 @@ print("answers", answers)
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_when_the_checks_are_off_it_says_so(mode: str, tmp_path: Path) -> None:
+def test_when_the_checks_are_off_it_does_nothing(mode: str, tmp_path: Path) -> None:
     for output in run(tmp_path, mode, "runtime_checks.disable()\nask(0.1)\njax.distributed.shutdown()\nask(0.1)\n"):
-        words = (
-            "spmdlint: there is nothing to report on demand: the runtime checks are off, because disable() was called."
-        )
-        assert output.count(words) == 2, output
+        assert "spmdlint" not in output
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
@@ -107,7 +104,6 @@ def test_before_and_after_the_job_it_ends_no_process(mode: str, tmp_path: Path) 
     before = f'runtime_checks.enable("{mode}")\nask(0.1)\n'
     for output in run(tmp_path, mode, "jax.distributed.shutdown()\nask(0.1)\n", before):
         assert "Process" in output or "process" in output
-        assert "the runtime checks are off, because the job has been shut down." in output
 
 
 def test_after_disable_the_checks_can_be_asked_again(tmp_path: Path) -> None:
@@ -122,7 +118,6 @@ total(x).block_until_ready()
 """
     for output in run(tmp_path, "lockstep", rest):
         assert '{"spmdlint": "health"' in output
-        assert "nothing to report" not in output
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -133,7 +128,6 @@ def test_a_handler_of_the_program_is_left_alone(mode: str, early: bool, tmp_path
     for output in run(tmp_path, mode, rest, own if early else ""):
         assert output.count("own") == 3, output
         assert "Process" not in output
-        assert "nothing to report" not in output
 
 
 def test_after_a_verdict_it_repeats_the_verdict(tmp_path: Path) -> None:

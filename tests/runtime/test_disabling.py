@@ -88,7 +88,7 @@ def test_a_process_that_is_not_waited_for_longer_goes_on(tmp_path: Path) -> None
         """,
     )
     assert [one[0] for one in ended] == [0, 0], ended
-    assert all("went on" in output and "spmdlint" not in output for _, output in ended), ended
+    assert all("went on" in output and "diverged" not in output for _, output in ended), ended
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
@@ -129,7 +129,10 @@ total(x).block_until_ready()
 if me == WHO: runtime_checks.disable()  # here
 LATER
 for _ in range(4):
-    total(x).block_until_ready()  # next
+    total(x).block_until_ready()
+limit = time.monotonic() + 30
+while runtime_checks.status().watching and time.monotonic() < limit:
+    time.sleep(0.1)
 print("went on:", runtime_checks.status().reason, flush=True)
 """
 IN_A_JOB = """
@@ -145,33 +148,28 @@ def test_on_one_process_only_it_ends_the_checks_in_all(mode: str, who: int, tmp_
     source = ONE_ONLY.replace("JOIN", IN_A_JOB.replace("MODE", mode)).replace("WHO", str(who)).replace("LATER", "")
     ended = alone(tmp_path, source)
     lines = (tmp_path / "alone.py").read_text().splitlines()
-    here, after = (next(n for n, line in enumerate(lines, 1) if line.endswith(word)) for word in ("# here", "# next"))
+    here = next(n for n, line in enumerate(lines, 1) if line.endswith("# here"))
     assert [status for status, _ in ended] == [0, 0], ended
-    told = f"off in all processes from now on: process {who} called disable() at alone.py:{here} after 1 parallel call"
+    told = f"the runtime checks are off in all processes: process {who} called disable() at alone.py:{here}"
     for number, (_, output) in enumerate(ended):
         assert "diverged" not in output
         if number != who:
             assert output.count("spmdlint: ") == 1, output
-            assert told in output
-            assert f"process {number} is in call 2, <lambda> at alone.py:{after}" in output
-            assert f"went on: the runtime checks are {told}" in output
+            assert f"went on: {told}" in output
         else:
             assert output.count("spmdlint: ") <= 1, output
             assert "went on: disable() was called" in output
 
 
 def test_who_comes_long_after_one_has_left_steps_aside_too(tmp_path: Path) -> None:
-    """Process 0 compares in background mode, and waits for 10 s only."""
+    """A process that has called it waits for 10 s only."""
     source = ONE_ONLY.replace("JOIN", IN_A_JOB.replace("MODE", "background")).replace("WHO", "0")
-    source += """
-limit = time.monotonic() + 60
-while runtime_checks.status().watching and time.monotonic() < limit:
-    time.sleep(0.1)
-"""
     ended = alone(tmp_path, source.replace("LATER", "if me == 1: time.sleep(13)"))
     assert [status for status, _ in ended] == [0, 0], ended
     assert all("diverged" not in output for _, output in ended), ended
-    assert ended[1][1].count("off in all processes from now on: process 0 called disable() at alone.py:") == 1, ended
+    assert (
+        ended[1][1].count("spmdlint: the runtime checks are off in all processes: process 0 called disable() at") == 1
+    ), ended
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
@@ -182,4 +180,3 @@ def test_on_one_process_of_a_rehearsal_it_fails_nothing(mode: str, tmp_path: Pat
     run = rehearse(tmp_path, program, options=("--mode", mode))
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
     assert f"process 1 switched the checks off by disable() at one.py:{run.marked('here')} after 1" in run.output
-    assert "off in all processes from now on: process 1 called disable()" in run.output

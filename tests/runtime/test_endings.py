@@ -61,13 +61,14 @@ elif me == 2:
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
     end: str, how: str, state: str, processes: int, mode: str, tmp_path: Path
 ) -> None:
-    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()\n{LAST % end}"
+    program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()  # last\n{LAST % end}"
     run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
     waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
+    assert run.line(1) == run.marked("last")
     assert run.seconds < PROMPT
 
 
@@ -245,7 +246,7 @@ jax.distributed.initialize()
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tmp_path: Path) -> None:
+def test_an_interrupt_of_one_process_ends_the_run(mode: str, tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
         STEPS
@@ -253,14 +254,16 @@ def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tm
 for i in range(5):
     if i == 3 and me == 1:
         raise KeyboardInterrupt  # stops
-    w = step(w, everywhere([i, i]))  # calls
+    w = step(w, everywhere([i, i]))
     w.block_until_ready()
 """,
         options=("--mode", mode),
     )
     assert (run.status, run.verdict) == (130, ("failed", None)), run.output
-    assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("stops"))
-    assert f"process 1 was interrupted at program.py:{run.marked('stops')}, 3 parallel calls begun" in run.output
+    assert run.line(1) == run.marked("stops")
+    stops = f"process 1 was interrupted at program.py:{run.marked('stops')}"
+    assert run.report["message"] == f"{stops}; process 0 still ran long after that, and was ended by the launcher."
+    assert f"the runtime checks are off in all processes: {stops}" in run.output
     assert "What to do" not in run.output
 
 
@@ -377,6 +380,11 @@ def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
     assert "spmdlint check" in words
     assert status_of(str(tmp_path / "absent.py"))[0] == 2
     assert status_of()[0] == 2
+    script = tmp_path / "many.py"
+    script.write_text("")
+    status, words = status_of("-n", "17", str(script))
+    assert status == 2
+    assert "Lockstep compares up to 16 processes, and this job has 17: use --mode background." in words
 
 
 LEAVING = """
@@ -479,3 +487,76 @@ w = epoch(w)  # epoch
     way = [f"{script}:{run.marked('epoch')} in <module>", f"{script}:{run.marked('step')} in epoch"]
     assert run.report["processes"]["0"]["stack"] == way
     assert "stack, innermost last:\n      " + "\n      ".join(way) in run.output
+
+
+IN_FLIGHT = """
+from concurrent.futures import ThreadPoolExecutor
+from jax._src import distributed
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.watching import watcher
+watcher.ENDS_WITHIN = 1.0
+jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable("MODE", on_divergence="raise")
+me = jax.process_index()
+rows = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
+x = jax.make_array_from_process_local_data(rows, np.ones(1, np.float32))
+# As a checkpoint's thread does that waits for that of another process; the interpreter waits for it when it exits.
+ThreadPoolExecutor(1).submit(distributed.global_state.client.wait_at_barrier, f"saved by {me}", 600_000)
+steps = [jax.jit(lambda v: v.sum()), jax.jit(lambda v: v.max())]
+for _ in range(1000):
+    float(steps[me](x))
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_save_in_flight_does_not_hold_a_program_that_a_divergence_has_ended(mode: str, tmp_path: Path) -> None:
+    ended = alone(tmp_path, IN_FLIGHT.replace("MODE", mode))
+    assert [status for status, _ in ended] == [3, 3], ended
+    assert any("was ended by a DivergenceError" in output for _, output in ended), ended
+
+
+EARLY = """import os, time
+def download():
+    time.sleep(600)  # downloads
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    download()  # first
+import jax
+jax.distributed.initialize()
+"""
+
+
+def test_a_process_that_never_joins_its_job_is_told_with_its_stack(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    run = rehearse(tmp_path, tmp_path / "early.py", options=("--timeout", "10"))
+    assert (run.status, run.verdict) == (124, ("late", None)), run.output
+    assert run.line(1) == run.marked("downloads")
+    stack = run.report["processes"]["1"]["stack"]
+    assert stack[-1].endswith(f"early.py:{run.marked('downloads')} in download"), stack
+    assert stack[-2].endswith(f"early.py:{run.marked('first')} in <module>"), stack
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_interrupt_of_a_job_is_no_divergence(mode: str, tmp_path: Path) -> None:
+    """Without the launcher, and of one process: the other one goes on without checks."""
+    ended = alone(
+        tmp_path,
+        f"""
+        from spmdlint import runtime_checks
+        jax.distributed.initialize("localhost:{{port}}", 2, int(sys.argv[1]))
+        runtime_checks.enable(mode="{mode}")
+        me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+        x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(1, np.float32))
+        jax.jit(lambda v: jnp.sum(v))(x).block_until_ready()
+        if me == 1:
+            raise KeyboardInterrupt
+        limit = time.monotonic() + 30
+        while runtime_checks.status().watching and time.monotonic() < limit:
+            time.sleep(0.1)
+            runtime_checks.assert_equal(1, "one")  # for which it would wait in lockstep
+        print("went on:", runtime_checks.status().reason, flush=True)
+        """,
+    )
+    assert (ended[0][0], ended[1][0] in (130, -2, 1)) == (0, True), ended
+    assert "went on: the runtime checks are off in all processes: process 1 was interrupted at alone.py:" in ended[0][1]
+    assert all("diverged" not in output and "What to do" not in output for _, output in ended), ended

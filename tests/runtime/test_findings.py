@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+
+import pytest
 
 from tests.runtime.jobs import rehearse
 
@@ -21,7 +24,8 @@ def test_a_barrier_on_one_process_only_is_explained_by_the_linter(tmp_path: Path
     assert run.verdict == ("diverged", "missing"), run.output
     place = f"{tmp_path / 'program.py'}:{run.marked('guarded')}"
     assert [(one["code"], one["place"]) for one in run.report["findings"]] == [("SPMD301", place)]
-    assert f"The linter reports SPMD301: {place}: sync_global_devices is a parallel call" in run.output
+    told = f"The linter reports SPMD301: {place}: sync_global_devices is a parallel call"
+    assert told in run.output.partition("What to do: ")[2], "the verdict is printed before the linter is asked"
     named = next(line for line in run.output.splitlines() if "Rules that may explain it" in line)
     assert "SPMD301" in named
     assert "SPMD301" in run.report["explained_by"]
@@ -110,3 +114,20 @@ def test_rules_without_a_finding_are_not_named(tmp_path: Path) -> None:
     assert (run.report["findings"], run.report["explained_by"]) == ([], []), run.output
     assert "Rules that may explain it" not in run.output
     assert "What to do: " in run.output
+
+
+@pytest.mark.parametrize(("by", "status"), [(signal.SIGINT, 3), (signal.SIGKILL, -9)])
+def test_the_verdict_comes_before_the_linter_which_ends_with_the_launcher(by: int, status: int, tmp_path: Path) -> None:
+    """Nothing is left behind, whatever ends the launcher: `rehearse` looks for that."""
+    program = """
+    from jax.experimental import multihost_utils
+    if me == 0:
+        multihost_utils.sync_global_devices("checkpoint written")
+    """
+    run = rehearse(tmp_path, program, interrupt_at="What to do: ", interrupt_by=by)
+    assert run.status == status, run.output
+    assert "spmdlint: diverged (missing): " in run.output
+    assert "The linter reports" not in run.output
+    if by == signal.SIGINT:
+        assert "Note: The linter was interrupted, so its findings are not among these lines. Ask it" in run.output
+        assert run.verdict == ("diverged", "missing")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
-from spmdlint.runtime_checks.recording.replay import Row
-from spmdlint.runtime_checks.records import ProgramRecord, State
+from spmdlint.runtime_checks.recording.reading import Row
+from spmdlint.runtime_checks.records import ProgramRecord
 from spmdlint.runtime_checks.reporting.report import ADVICE, ADVICE_ON
-from spmdlint.runtime_checks.reporting.sentences import SWITCHED_OFF
 
 ALL = (0, 1, 2)
 Call = tuple[str, tuple[int, ...]]
@@ -60,17 +59,10 @@ def test_who_ended_with_fewer_calls_is_missing() -> None:
     assert report.processes["0"].line == 4
 
 
-def test_who_called_disable_after_fewer_calls_is_missing_only_if_all_that_went_further_called_it_too() -> None:
+def test_who_called_disable_or_was_interrupted_after_fewer_calls_is_not_missing() -> None:
     calls: list[Call] = [("step", ALL)] * 5
-    off: State = {"state": "finished", "detail": SWITCHED_OFF, "switched_off": True, "filename": "train.py", "line": 9}
-    left, ahead = history(calls[:3], "finished"), history(calls)
-    left.end = off
-    assert judge({0: ahead, 1: left, 2: left}, programs) is None
-    ahead.state, ahead.end = "finished", off
-    report = judge({0: ahead, 1: left, 2: left}, programs)
-    assert report is not None
-    assert (report.kind, report.index) == ("missing", 4)
-    assert "process 1 called disable() at train.py:9 after 3 parallel calls" in report.message
+    for state in ("disabled", "interrupted"):
+        assert judge({0: history(calls), 1: history(calls[:3], state), 2: history(calls)}, programs) is None
 
 
 def test_who_still_runs_with_fewer_calls_is_late() -> None:

@@ -17,7 +17,7 @@ from spmdlint.runtime_checks.watching.demand import Demand
 got = []
 demand = Demand("USR2")
 {between}
-demand.stop("the checks are over")
+demand.stop()
 os.kill(os.getpid(), signal.SIGUSR2)
 for _ in range(20):
     time.sleep(0.01)
@@ -39,7 +39,7 @@ def test_a_handler_that_the_program_sets_later_stays(between: str, status: int, 
     words = [sys.executable, "-c", DEMAND.format(between=between)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout) == (status, output), done.stderr
-    assert ("spmdlint: the checks are over" in done.stderr) == (between == ""), done.stderr
+    assert "spmdlint" not in done.stderr, "nobody answers any more"
 
 
 ON_TOP = """
@@ -128,22 +128,3 @@ def test_a_report_that_cannot_be_written_is_no_error_of_the_hook() -> None:
     )
     assert done.returncode == 1
     assert "Error in sys.excepthook" not in done.stderr
-
-
-PENDING = """
-import ctypes, operator
-from spmdlint import runtime_checks
-runtime_checks.enable()
-interrupt = ctypes.CDLL(None)["raise"]
-interrupt.restype = operator.methodcaller("nothing")  # fails in C, before Python acts on the interrupt
-interrupt(2)
-"""
-
-
-def test_an_interrupt_that_waits_when_the_hook_is_entered_is_harmless() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PENDING], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
-    )
-    assert done.stderr.endswith("AttributeError: 'int' object has no attribute 'nothing'\n"), done.stderr
-    assert "Error in sys.excepthook" not in done.stderr
-    assert "KeyboardInterrupt" not in done.stderr

@@ -20,11 +20,11 @@ from spmdlint.runtime_checks.transport.store import Store
 from tests.runtime.fakes import FakeClient, Job, call, joining
 from tests.runtime.jobs import alone
 
-SAME = Member(token="t", version="1", mode="lockstep", policy="raise", tree_above=16)
+SAME = Member(token="t", version="1", mode="lockstep", policy="raise")
 
 
 def member(**fields: Any) -> Member:
-    return Member(**{"version": "1", "mode": "lockstep", "policy": "raise", "tree_above": 16, **fields})
+    return Member(**{"version": "1", "mode": "lockstep", "policy": "raise", **fields})
 
 
 def test_it_is_decided_for_the_checks_when_all_are_there_and_alike() -> None:
@@ -39,7 +39,6 @@ def test_it_is_decided_for_the_checks_when_all_are_there_and_alike() -> None:
         (member(mode="background"), "the modes differ: process 0: lockstep; process 1: background"),
         (member(version="2"), "releases of spmdlint differ: process 0: 1; process 1: 2"),
         (member(policy="exit"), "on_divergence differs"),
-        (member(tree_above=4), "SPMDLINT_TREE_ABOVE differs"),
         (member(off=("every-call",)), "process 1: without the layers every-call"),
         (member(past=("jit_step",), site="train.py:9"), "process 1: at train.py:9, after jit_step had run"),
         (None, "registration of process 1 cannot be read"),
@@ -266,8 +265,8 @@ for _ in range(3):
 
 
 def test_lockstep_of_too_many_is_refused(tmp_path: Path) -> None:
-    program = "MODES, DELAYS = ['lockstep', 'lockstep'], [0, 0]\n" + PROGRAM
-    for status, output in alone(tmp_path, program, environment={"SPMDLINT_LOCKSTEP_UP_TO": "1"}):
+    few = "from spmdlint.runtime_checks import options; options.LOCKSTEP_UP_TO = 1\n"
+    for status, output in alone(tmp_path, few + "MODES, DELAYS = ['lockstep', 'lockstep'], [0, 0]\n" + PROGRAM):
         assert status == 0, output
         assert "result 4.0" in output
         assert output.count("Lockstep compares up to 1 processes, and this job has 2: use mode=") == 1

@@ -16,7 +16,7 @@ from spmdlint.cli import main
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import group_key
 from spmdlint.runtime_checks.page.alignment import align
-from spmdlint.runtime_checks.recording.replay import Row
+from spmdlint.runtime_checks.recording.reading import Row
 from tests.runtime.fakes import program
 from tests.runtime.jobs import DIVERGENT, rehearse
 from tests.runtime.test_ledgers import Process

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spmdlint.runtime_checks.agreement.setup import difference, different_sources, meaningful_flags
+from tests.runtime.jobs import rehearse
 
 RECORD = {
     "devices": 4,
@@ -46,3 +49,28 @@ def test_source_files_that_differ_are_named() -> None:
     theirs = {**RECORD, "sources": {"train.py": "a", "model.py": "c", "eval.py": "d"}}
     assert different_sources(RECORD, theirs) == ["model.py"]
     assert difference(RECORD, theirs) is None
+
+
+SHORT = """import os
+os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'false' if int(os.environ['SPMDLINT_PROCESS']) else 'true'}"
+import jax
+import numpy as np
+from spmdlint import runtime_checks
+jax.distributed.initialize()
+whole = jax.sharding.NamedSharding(jax.make_mesh((2,), ("data",)), jax.sharding.PartitionSpec("data"))
+x = jax.make_array_from_process_local_data(whole, np.ones(1))
+"""
+CALL = "print(float(jax.jit(lambda x: x.sum())(x)))\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "rest"),
+    [("background", CALL), ("background", f"{CALL}runtime_checks.disable()\n"), ("lockstep", "")],
+    ids=["background", "switched off", "no call"],
+)
+def test_flags_that_differ_are_told_however_short_the_program(mode: str, rest: str, tmp_path: Path) -> None:
+    script = tmp_path / "short.py"
+    script.write_text(SHORT + rest)
+    run = rehearse(tmp_path, script, options=("--mode", mode))
+    assert (run.status, run.verdict) == (3, ("diverged", "setup")), run.output
+    assert "XLA_FLAGS differs" in run.report["message"], run.output

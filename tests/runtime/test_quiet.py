@@ -38,7 +38,7 @@ def test_calls_are_placed_between_those_that_are_compared() -> None:
     for after in (1, 3, 3):
         calls.note(group, called, after, each=True)
     group.count = 4
-    (told,) = calls.places([group])[group.key]
+    (told,) = calls.recent([group])[group.key]
     assert (told["after"], told["times"]) == (3, 2)
     group.count = 5
-    assert calls.places([group]) == {}, "another call was compared since"
+    assert calls.recent([group]) == {}, "another call was compared since"

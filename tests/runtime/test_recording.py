@@ -14,9 +14,8 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.recording.layout import CALLS
-from spmdlint.runtime_checks.recording.reading import read, read_end, read_programs
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.reading import read, read_lines
+from spmdlint.runtime_checks.recording.writing import CALLS, Recording
 from tests.runtime.fakes import program
 
 
@@ -108,7 +107,7 @@ def test_calls_of_another_thread_are_told_apart(tmp_path: Path) -> None:
 
 def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
     assert read(tmp_path / "absent") == []
-    assert read_programs(tmp_path / "absent") == {}
+    assert read_lines(tmp_path / "absent").programs == {}
     (tmp_path / "1.ledger").write_bytes(b"x" * 2_000_000)
     (tmp_path / "1.events").write_text("nonsense\n[]\n")
     assert read(tmp_path / "1.ledger") == []
@@ -135,13 +134,13 @@ def test_a_line_that_is_none_costs_nothing_else(line: str, tmp_path: Path) -> No
     made.explain(step, step.decisive)
     make(made, step, 3, times=2)
     made.drain()
-    rows, programs = read(path), read_programs(path)
+    rows, programs = read(path), read_lines(path).programs
     assert (len(rows), set(programs)) == (2, {step.digest})
     with path.with_suffix(".events").open("a") as file:
         file.write(line + "\n")
     assert read(path) == rows
-    assert read_programs(path) == programs
-    assert read_end(path) == {}
+    assert read_lines(path).programs == programs
+    assert read_lines(path).end == {}
 
 
 def test_records_of_a_crash_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ import pytest
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import (
     Answer,
-    Ask,
     Details,
     JobName,
     Message,
@@ -23,9 +22,7 @@ from spmdlint.runtime_checks.records import (
     QuietRecords,
     SampleRecord,
     State,
-    Subtree,
     WaitRecord,
-    Where,
     Word,
     read_record,
 )
@@ -35,18 +32,14 @@ from tests.runtime.fakes import Behind, FakeClient, Job, call
 
 KINDS: dict[str, Any] = {
     "answer": Answer,
-    "ask": Ask,
     "call": Message,
     "detail": Details,
-    "down": Subtree,
     "name": JobName,
     "now": SampleRecord,
     "program": ProgramRecord,
     "question": Question,
     "quiet": QuietRecords,
-    "stack": Where,
     "state": State,
-    "up": Subtree,
     "verdict": Report,
     "wait": WaitRecord,
     "word": Word,
@@ -75,8 +68,7 @@ def checked(client: Written) -> Iterator[str]:
             assert json.loads(msgspec.json.encode(read)) == json.loads(text), key
 
 
-@pytest.mark.parametrize("tree_above", [16, 1])
-def test_what_is_written_in_lockstep_is_read_as_a_whole(tree_above: int) -> None:
+def test_what_is_written_in_lockstep_is_read_as_a_whole() -> None:
     client = Written()
 
     def body(session: Any) -> None:
@@ -84,9 +76,9 @@ def test_what_is_written_in_lockstep_is_read_as_a_whole(tree_above: int) -> None
         call(session, "scale", (0, 1, 2), communicates=False, values=[1.0])
         call(session, "save" if session.me else "load", (0, 1, 2), line=7, name="a barrier")
 
-    Job(3, Options(tree_above=tree_above, late_after=60), client).run(body)
+    Job(3, Options(late_after=60), client).run(body)
     kinds = {"call", "program", "detail", "quiet", "verdict"}
-    assert set(checked(client)) >= (kinds | {"up", "down"} if tree_above == 1 else kinds)
+    assert set(checked(client)) >= kinds
 
 
 def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
@@ -96,11 +88,11 @@ def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
         for step in range(2 - session.me):
             call(session, "step", (0, 1), line=step)
         if session.me:
-            session.job.exchange.put_stack({**session.own.where(), "number": 1})
+            session.others.answer()
             session.others.whereabouts(0)
 
     Job(2, client=client).run(body)
-    assert set(checked(client)) >= {"call", "ask", "stack", "state", "verdict"}
+    assert set(checked(client)) >= {"call", "question", "state", "verdict"}
 
 
 def test_what_is_written_behind_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

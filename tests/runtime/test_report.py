@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from spmdlint.runtime_checks.reporting.report import (
     diverged,
     from_data,
 )
+from spmdlint.runtime_checks.reporting.reportfile import KEPT, write_report_file
 from spmdlint.runtime_checks.reporting.sentences import calls, differs, missing, name_processes
 
 
@@ -240,3 +244,56 @@ def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
     for linter in ((sys.executable, "-c", "raise SystemExit(2)"), ("/nonexistent/linter",)):
         join(report, [str(script)], linter)
         assert report.findings == []
+
+
+def test_reports_do_not_pile_up_among_the_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3)})
+    for number in range(KEPT + 3):
+        path = write_report_file(report, str(number), None)
+        assert path is not None
+        for written in (path, path.with_suffix(".json")):
+            os.utime(written, (number, number))
+    assert {entry.name for entry in path.parent.iterdir()} == {
+        f"report-{number}.{kind}" for number in range(3, KEPT + 3) for kind in ("txt", "json")
+    }
+    kept = tmp_path / "ledger"
+    for number in range(KEPT + 3):
+        write_report_file(report, str(number), kept)
+    assert len(list(kept.iterdir())) == 2 * (KEPT + 3)
+
+
+def test_a_linter_that_does_not_finish_ends_with_its_workers(tmp_path: Path) -> None:
+    script, worker = tmp_path / "train.py", tmp_path / "worker"
+    script.write_text("")
+    code = (
+        "import pathlib, subprocess, sys, time; worker = subprocess.Popen([sys.executable, '-c', 'import time; "
+        f"time.sleep(600)']); pathlib.Path({str(worker)!r}).write_text(str(worker.pid)); time.sleep(600)"
+    )
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    leaders: list[int] = []
+
+    def started(leader: int) -> None:
+        leaders.append(leader)
+        while not (worker.exists() and worker.read_text()):
+            time.sleep(0.01)
+
+    join(report, [str(script)], (sys.executable, "-c", code), within=0.0, started=started)
+    assert os.getpgid(0) not in leaders
+    assert (report.findings, report.explained_by) == ([], [])
+    assert report.notes[-1].startswith("The linter did not finish within 0 s")
+    assert report.notes[-1].endswith(f"spmdlint explain {script}:9")
+    assert ends(int(worker.read_text()))
+
+
+def ends(process: int) -> bool:
+    """Whether a process that was killed ends, at the latest in a moment."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state in ("Z", "X"):
+            return True
+        time.sleep(0.05)
+    return False

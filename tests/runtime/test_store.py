@@ -9,6 +9,7 @@ from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport import listener
+from spmdlint.runtime_checks.transport.bounded import in_slices
 from spmdlint.runtime_checks.transport.exchange import Exchange
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
@@ -20,15 +21,6 @@ def without(*names: str) -> FakeClient:
     kept = {name: method for name, method in methods.items() if name not in names}
     client: FakeClient = type("OldClient", (), {"__init__": FakeClient.__init__, **kept})()
     return client
-
-
-@pytest.mark.parametrize("name", ["key_value_try_get", "key_value_dir_get", "key_value_delete"])
-def test_a_client_that_lacks_a_method_still_serves(name: str) -> None:
-    def body(session: Session) -> None:
-        for _ in range(130):
-            call(session, "step", (0, 1))
-
-    assert Job(2, client=without(name)).run(body) == {}
 
 
 @pytest.mark.parametrize("name", ["key_value_set", "blocking_key_value_get"])
@@ -136,3 +128,17 @@ def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytes
         listener.wake_many(Exchange(Store(client, f"job{count}"), 0), range(1, count), {"verdict": {}})
         woken = {key for key in client.values if key.startswith(f"job{count}/word/")}
         assert len(woken) >= count - 1 - count // 20, "a third is refused at first, few three times"
+
+
+def test_a_process_that_was_stopped_while_it_waited_gives_the_store_time_to_answer() -> None:
+    waits: list[float] = []
+
+    def until_stopped(seconds: float) -> bool:
+        """A wait during which this process is stopped, for as long as you like: it is over when the process goes on."""
+        waits.append(seconds)
+        return len(waits) > 1
+
+    assert in_slices(until_stopped, 10.0)
+    waits.clear()
+    assert not in_slices(lambda seconds: bool(waits.append(seconds)), 10.0)  # type: ignore[func-returns-value]
+    assert (sum(waits), max(waits) < 1) == (10.0, True)

@@ -134,3 +134,29 @@ def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path)
     for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
         found = told(tmp_path, mode, case, environment={variable: value})
         assert found == {"one": ["clean"]}
+
+
+def test_values_that_only_some_processes_tell_do_not_end_the_comparison_of_the_calls(tmp_path: Path) -> None:
+    program = """
+    from jax._src import distributed
+    from spmdlint import runtime_checks
+    x, told = everywhere([1, 2]), np.ones(3, np.float32)
+    given = jax.jit(lambda x, n: (x.sum() * n).sum())
+    jax.block_until_ready(given(x, told if me else runtime_checks.local(told)))
+    for n in range(2):
+        jax.block_until_ready(given(x, told if me else runtime_checks.local(told)))
+        time.sleep(0.1)
+    limit = time.monotonic() + 60
+    client = distributed.global_state.client
+    while me == 0 and not any("no longer compared" in note for note in runtime_checks.status().notes):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    client.key_value_set("noted", "") if me == 0 else client.blocking_key_value_get("noted", 60_000)
+    others = [jax.jit(lambda x: x.sum()), jax.jit(lambda x: x.max())]
+    jax.block_until_ready(others[me](x))
+    time.sleep(60)  # the job runs: nothing else would look at its calls now
+    """
+    run = rehearse(tmp_path, program, options=("--mode", "background"))
+    assert (run.status, run.verdict) == (3, ("diverged", "program")), run.output
+    assert [note.startswith("What calls of process 1 are given is no longer") for note in run.report["notes"]] == [True]
+    assert run.seconds < 60

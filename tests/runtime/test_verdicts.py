@@ -245,9 +245,8 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
     sides = "process 0: float32[3] [0.0, 0.0, 0.0]; process 1: float32[3] [1.0, 1.0, 1.0]"
     where = "in the state, at ['opt'][0]['nu']"
-    assert f"{where}: {sides}; the first value that differs is at [0]." in told["state"]["message"]
-    first = "float32[300, 1000] first differs at [77, 3]: process 0: 0.0; process 1: 0.1."
-    assert told["weights"]["message"].endswith(f"differs in the weights: {first}")
+    assert f"{where}: {sides}." in told["state"]["message"]
+    assert "differs in the weights: process 0: float32[300, 1000] digest " in told["weights"]["message"]
     missing = "in the state: only process 1 has ['b'] (process 0: 1 leaf; process 1: 2 leaves)."
     assert missing in told["structure"]["message"]
     assert "(process_allgather at program.py:" in told["gathered"]["message"]
@@ -340,29 +339,6 @@ def test_placements_with_which_one_process_has_nothing_to_exchange(tmp_path: Pat
         assert [report["processes"][one]["line"] for one in ("0", "1")] == [run.marked(case)] * 2
         assert "Process 1 ran it as a program without a collective" in report["message"]
         assert "then it calls" in report["processes"]["1"]["detail"]
-        assert len(report["module"]["sides"]) == 2
-
-
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_who_is_late_for_a_call_that_it_ran_without_a_collective(mode: str, tmp_path: Path) -> None:
-    run = rehearse(
-        tmp_path,
-        """
-        spec = P("data") if me == 0 else P(None, "data")
-        x = jax.device_put(np.ones((2, 2), np.float32), NamedSharding(mesh, spec))
-        total = jax.jit(lambda x: jnp.sum(x, axis=0))(x)  # of both
-        while me:
-            time.sleep(1)
-        print(value(total))
-        """,
-        options=("--mode", mode, "--timeout", "20"),
-        environment={"SPMDLINT_LATE_AFTER": "2"},
-    )
-    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
-    told = f"process 1 ran <lambda> at program.py:{run.marked('of both')} as a program without a collective"
-    assert told[1:] in run.report["notes"][0], run.report["notes"]
-    lines = [line for line in run.output.splitlines() if "ran <lambda> at" in line and "Note:" not in line]
-    assert lines, "also said while it lasts"
 
 
 def test_calls_on_different_devices_are_different_calls(tmp_path: Path) -> None:

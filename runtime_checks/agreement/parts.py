@@ -1,10 +1,16 @@
-"""What those who compare need of the verdict of the job; ``ending`` has it."""
+"""What the checks of one process are made of, for whatever compares, waits or ends."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.others import OtherProcesses
+from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.transport.job import Job
 
 
 class StoodDownError(Exception):
@@ -29,3 +35,15 @@ class Verdicts(Protocol):
 
     def act(self) -> None:
         """Act on the verdict that is known here, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The job and the ways to the others, this process and what it knows of the others, and what is decided."""
+
+    job: Job
+    own: ThisProcess
+    others: OtherProcesses
+    checks: Checks
+    verdicts: Verdicts
+    setup: Setup

@@ -1,0 +1,194 @@
+"""From calls that differ, or that some processes have not made, to the report; in both modes, and after a job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spmdlint.runtime_checks.agreement.standins import Quiet, explained
+from spmdlint.runtime_checks.agreement.verdict import (
+    Difference,
+    Sides,
+    environment_words,
+    executable_words,
+    value_words,
+)
+from spmdlint.runtime_checks.calls.modules import module_difference
+from spmdlint.runtime_checks.calls.provenance import conflicts
+from spmdlint.runtime_checks.records import Place, Side, State
+from spmdlint.runtime_checks.reporting.report import (
+    ADVICE_ON,
+    ProcessReport,
+    Report,
+    blaming_threads,
+    diverged,
+    reported,
+    tell_definitions,
+)
+from spmdlint.runtime_checks.reporting.sentences import differs, ended_field, last_agreed, missing, name_processes
+
+Texts = Callable[[int, str], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A call that differs: its number in its group, and all that is known of each process that makes it.
+
+    ``places`` are the calls for readers. ``texts`` returns the lowered module of a process's program, packed, where its
+    record has none, and ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that
+    was given the same values everywhere. ``racing`` is whether several threads make such calls.
+    """
+
+    index: int
+    group: Sequence[int]
+    records: Sides
+    places: Mapping[int, Place]
+    recent: Mapping[int, list[Place]]
+    quiet: Quiet
+    texts: Texts = lambda _process, _digest: {}
+    agreed: int | None = None
+    racing: bool = False
+    others: Mapping[int, ProcessReport] = field(default_factory=dict)
+
+    def report(self, found: Difference) -> Report:
+        """The report; ``others`` are the processes that do not make the call."""
+        processes = dict(self.others)
+        for number, record in self.records.items():
+            one = processes[number] = reported(self.places[number], "calling")
+            one.arguments, one.static = record.get("arguments"), record.get("static") or None
+            one.recent = self.recent.get(number, [])
+            if found.field == "source":
+                one.detail = f"is_source={record.get('source')}"
+        tell_apart(processes, self.records, found.field)
+        message = differs(self.index, self.group, found.words, self.records)
+        report = diverged(found.kind, message, self.index, processes, found.field)
+        if found.kind != "sequence":  # the programs of two functions differ anyway
+            report.module = module_difference({number: self._text(number) for number in self._one_of_each()})
+        if found.field == "given":
+            function = next(iter(self.places.values())).get("function")
+            report.notes += last_agreed(function or "it", self.agreed)
+        if self.racing:
+            report.advice = ADVICE_ON["threads"]
+        return explained(report, self.group, self.records, self.quiet)
+
+    def _text(self, number: int) -> Mapping[str, str]:
+        record = self.records[number]
+        return record.get("texts") or self.texts(number, record.get("digest", ""))
+
+    def _one_of_each(self) -> list[int]:
+        """One process for each of the first two programs."""
+        digests: dict[str, int] = {}
+        for number, record in sorted(self.records.items()):
+            digests.setdefault(record.get("digest", ""), number)
+        return list(digests.values())[:2]
+
+
+def source_difference(records: Sides) -> Difference | None:
+    """A broadcast with several sources, or with none."""
+    known = {number: source for number, record in records.items() if (source := record.get("source")) is not None}
+    sources = [number for number, source in known.items() if source]
+    if not known or len(sources) == 1:
+        return None
+    told = f"{name_processes(sources)} pass is_source=True, and all get the sum of their values"
+    words = told if sources else "no process passes is_source=True, and all get zeros"
+    return Difference("arguments", "source", f" in its sources: {words}")
+
+
+def origin_difference(one: int, records: Sides) -> Difference | None:
+    """An argument of known origin that comes from another output than in process ``one``."""
+    mine = records[one]
+    for number, record in sorted(records.items()):
+        for back in conflicts(mine.get("tags", ""), record.get("tags", "")):
+            number_of = f"argument {len(mine.get('arguments') or ()) - 1 - back}"
+            paths, origins = {}, {}
+            for process in sorted((one, number)):
+                arguments = records[process].get("arguments") or []
+                argument = arguments[-1 - back] if back < len(arguments) else {}
+                paths[process] = str(argument.get("path") or number_of)
+                origins[process] = str(argument.get("origin") or "a different output")
+            same = len(set(paths.values())) == 1
+            what = f"where {paths[one]} comes from" if same else f"what {number_of} is"
+            told = (f"process {n}: {'' if same else paths[n] + ', '}{origins[n]}" for n in paths)
+            return Difference("arguments", "origin", f" in {what}: {'; '.join(told)}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A call that some processes have ended without, after ``made`` calls; ``others`` says who waits for them where.
+
+    ``calls`` are the calls at that place, of the processes that made one, and ``threads`` those that race.
+    """
+
+    index: int
+    made: int
+    group: Sequence[int]
+    others: str
+    processes: Mapping[int, ProcessReport]
+    calls: Mapping[int, Side]
+    quiet: Quiet
+    threads: Mapping[int, Sequence[str]]
+
+    def report(self, ended: Mapping[int, State]) -> Report:
+        """The report; ``ended`` is how those ended that have not made it."""
+        first = min(ended)
+        message = missing(
+            {number: self.processes[number].told() for number in ended}, self.made, self.group, self.others
+        )
+        report = diverged("missing", message, self.index, self.processes, ended_field(ended[first]))
+        blaming_threads(report, self.threads)
+        return explained(report, self.group, self.calls, self.quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last call of a process in a cycle of waits."""
+
+    call: Place
+    members: Sequence[int]
+    process: ProcessReport
+
+
+def cycle_report(ends: Mapping[int, End], index: int | None, wait: str = "wait", is_in: str = "waits") -> Report:
+    """The report on processes each of which waits, or has waited, for another one of them."""
+    told = "; ".join(
+        f"process {number} {is_in} in call {end.call.get('index')} of {name_processes(end.members)} "
+        f"({end.call.get('function')}, {end.call.get('filename')}:{end.call.get('line')})"
+        for number, end in sorted(ends.items())
+    )
+    processes = {number: end.process for number, end in ends.items()}
+    return diverged("sequence", f"the processes {wait} for each other in a cycle: {told}.", index, processes)
+
+
+def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:
+    """Add what differs to the processes of a report that make a call, unless their arguments already show it."""
+    if field == "function":
+        tell_definitions(processes, records)
+        return
+    words = _words(records, field)
+    seen: dict[str, set[str]] = {}
+    for number, told in words.items():
+        one = processes[number]
+        seen.setdefault(repr((one.arguments, one.static)), set()).add(told)
+    if all(len(told) == 1 for told in seen.values()):
+        return
+    for number, told in words.items():
+        processes[number].detail = told
+
+
+def _words(records: Sides, field: str) -> dict[int, str]:
+    """The side of each process that is known, in words that are equal on two processes exactly if the field is."""
+    if field == "value":
+        return value_words(records)
+    if field == "environment":
+        return environment_words(records)
+    if field == "name":
+        return {number: f"name = {name!r}" for number, record in records.items() if (name := record.get("name"))}
+    if field == "devices":
+        return {number: f"devices = {found}" for number, record in records.items() if (found := record.get("devices"))}
+    if field == "executable":
+        return {number: f"executable = {executable_words(record)}" for number, record in records.items()}
+    if field == "module":
+        modules = {number: module for number, record in records.items() if (module := record.get("module"))}
+        return {number: f"lowered program {module[:8]}" for number, module in modules.items()}
+    return {}
