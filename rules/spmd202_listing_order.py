@@ -61,7 +61,7 @@ class ListingOrder(OrderedRule):
 
     ## Limits
 
-    Listings made by other libraries are not known, nor are shares that a data loader takes of a list passed to it. A
+    Listings made by other libraries are not known, nor are shares that data loaders other than grain take of a list. A
     share that is recognised only by its variable names (`files[shard_index::num_shards]`) counts if one of the files
     involved looks like part of a multi-process program.
     """

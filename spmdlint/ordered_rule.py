@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _MIXED = "The processes combine elements that do not belong together."
 _COMPOSED = "The processes compile different programs, and a checkpoint of one process does not fit another."
+_DEALT = "Each process takes its records by number, so the shares overlap and leave records out."
 
 
 class OrderedRule(Rule):
@@ -39,13 +40,14 @@ class OrderedRule(Rule):
     def argument(self, program: Program, found: Breach, mend: str | None = None, fix: Fix | None = None) -> Diagnostic:
         """A finding about an argument of which the elements are in such an order."""
         place, demand = program.place(found.site), found.demand
+        effect = _COMPOSED if demand.known.composes else _DEALT if demand.facet == "records" else _MIXED
         return self.finding(
             message=(
                 f"The elements passed to {demand.call_name} are in {self.kept}, which differs between processes "
                 f"({program.where(found.reason.source.site, place.path)})."
             ),
             place=place,
-            help=f"{_COMPOSED if demand.known.composes else _MIXED} {mend or self.mend}",
+            help=f"{effect} {mend or self.mend}",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
             fix=fix,
             cause=program.cause(found.reason),

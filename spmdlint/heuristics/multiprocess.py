@@ -82,7 +82,9 @@ class MultiProcess:
 
     def needs(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process."""
-        return self.says(path) and any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
+        return self.always or (
+            self.says(path) and any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
+        )
 
     def joins(self, path: Path) -> bool:
         """Whether a file's processes certainly know one another through JAX's service; if not, each lists its own CPUs.

@@ -128,7 +128,10 @@ class Contracts:
             return None
         made = certain(self.ev.value(demand.frame, demand.value))
         if not isinstance(made, FunctionValue):
-            return self._differs(demand)
+            found = self._differs(demand)
+            # That this very call takes it for the process's part says nothing of what it is.
+            here = found is not None and found.source.site == Site(demand.frame.ref, demand.call)
+            return None if here else found
         inside = self.ev.entered_frame(made, Arguments(open=True), demand.frame.depth + 1)
         return self.content.of_returns(inside) if inside is not None else None
 
