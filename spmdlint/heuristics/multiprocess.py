@@ -67,6 +67,8 @@ class MultiProcess:
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
+        if is_named_as_test(path):
+            return self.always or asks(path)  # a test sets up its processes itself
         component = self.project.component
         if (known := self._around.get((component[path], asks))) is None:
             same = (other for other in self.project.modules if component[other] == component[path])
