@@ -78,10 +78,15 @@ def told(folder: Path, mode: str, cases: dict[str, str], **options: object) -> d
 
 
 # In background mode each case takes the time of a publication and of switching off.
-ALSO_IN_BACKGROUND = ("callback", "a number", "a seed", "folded in", "shard_map", "the sixth", "drifted")
+ALSO_IN_BACKGROUND = ("callback", "a number", "a seed", "folded in", "shard_map", "the sixth")
 
 
-@pytest.mark.parametrize(("mode", "names"), [("lockstep", tuple(DIFFER)), ("background", ALSO_IN_BACKGROUND)])
+# After a divergence that a program has caught, disable() holds one process for up to ten seconds, longer than these
+# jobs wait for one another in enable(): what only the end of a job tells has a job of its own.
+BACKGROUND = [("background", ALSO_IN_BACKGROUND), ("background", ("drifted",))]
+
+
+@pytest.mark.parametrize(("mode", "names"), [("lockstep", tuple(DIFFER)), *BACKGROUND])
 def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = told(tmp_path, mode, {name: DIFFER[name][0] for name in names})
     for name in names:
@@ -91,11 +96,13 @@ def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tm
         assert f" differs in the value of {argument}: " in message, (name, message)
         assert "process 0: " in message, (name, message)
         assert "process 1: " in message, (name, message)
-    assert "process 0: 0; process 1: 1." in found["a number"][1]
-    assert "fold_in at program.py" in found["folded in"][1]
-    assert found["the sixth"][1].startswith("call 6 of processes 0-1 ")
-    assert "In call 5 of <lambda>, all were given the same." in found["the sixth"][2:]
-    assert "In call 1 of check_replicas, all were given the same." in found["drifted"][2:]
+    if "a number" in names:
+        assert "process 0: 0; process 1: 1." in found["a number"][1]
+        assert "fold_in at program.py" in found["folded in"][1]
+        assert found["the sixth"][1].startswith("call 6 of processes 0-1 ")
+        assert "In call 5 of <lambda>, all were given the same." in found["the sixth"][2:]
+    if "drifted" in names:
+        assert "In call 1 of check_replicas, all were given the same." in found["drifted"][2:]
 
 
 RIGHT = {
