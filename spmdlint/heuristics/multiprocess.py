@@ -46,7 +46,7 @@ class MultiProcess:
         lengths that come over many ``steps`` do not count.
         """
         if user == source:
-            return preview or self.around(user)
+            return preview or self.runs_several(user)
         if steps > MAX_STEPS:
             return False
         return self.always or (self.says(user) and (self.says(source) or source in self._imported(user)))
@@ -58,21 +58,21 @@ class MultiProcess:
     def _acts(self, path: Path) -> bool:
         return any(not _asks(operation) for operation in self._signs(path))
 
-    def around(self, path: Path) -> bool:
+    def runs_several(self, path: Path) -> bool:
         """Whether a file is part of a program that names anything which only several processes need."""
         return self._any_around(path, self.says)
 
-    def surely_around(self, path: Path) -> bool:
+    def surely_runs_several(self, path: Path) -> bool:
         """The same, but a program's use of its own devices is no sign: one for a single process does that as well."""
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
-        if is_named_as_test(path):
+        if self.always or is_named_as_test(path):
             return self.always or asks(path)  # a test sets up its processes itself
         component = self.project.component
         if (known := self._around.get((component[path], asks))) is None:
             same = (other for other in self.project.modules if component[other] == component[path])
-            known = self._around[component[path], asks] = self.always or any(map(asks, same))
+            known = self._around[component[path], asks] = any(map(asks, same))
         return known
 
     def says(self, path: Path) -> bool:
@@ -107,8 +107,8 @@ class MultiProcess:
         return {getattr(sign, "name", None) for sign in self._signs(path)} <= _OF_ARRAYS
 
     def has_several(self, path: Path) -> bool:
-        """Whether a file names something that is of no use to a single process, or counts its own devices apart."""
-        return self.surely_around(path) or self._counts_both(path)
+        """Whether a program names what is of no use to a single process, or the file counts its own devices apart."""
+        return self.surely_runs_several(path) or self._counts_both(path)
 
     def _counts_both(self, path: Path) -> bool:
         """Whether a function asks for both the global and the local device count: with several processes they differ.
@@ -151,19 +151,11 @@ class MultiProcess:
         return {path: frozenset(files) for path, files in found.items()}
 
     def _imported(self, path: Path) -> set[Path]:
-        return {other for other, _ in self._imports(path)}
-
-    def _imports(self, path: Path) -> Iterator[tuple[Path, str | None]]:
-        """The files that a file imports, each with the imported name, or None for a whole module."""
+        """The files that a file imports, or of which it imports something by name."""
         module = self.project.modules[path]
-        for each in module.imports:
-            dotted = self.project.absolute(module, each.module, each.level)
-            whole = self.project.find_module(f"{dotted}.{each.name}", module)
-            if whole is not None:
-                yield whole, None
-            other = self.project.find_module(dotted, module)
-            if other is not None:
-                yield other, each.name
+        dotted = [(self.project.absolute(module, each.module, each.level), each.name) for each in module.imports]
+        names = [name for home, part in dotted for name in (f"{home}.{part}", home)]
+        return {other for name in names if (other := self.project.find_module(name, module)) is not None}
 
 
 def _asks(operation: s.Operation) -> bool:

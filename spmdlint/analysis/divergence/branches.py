@@ -47,6 +47,9 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
 
+Calls = tuple[ParallelCall, ...]
+
+_OF_DATA = ("data", "ragged", "named")
 # Sources that differ by chance, if at all: only --preview reports them.
 _UNSURE = ("files", "thread", "callback")
 _FAILS = "one branch ends in an exception, which stops the job"
@@ -69,7 +72,7 @@ class Divergence(Struct, frozen=True):
     branch: Site
     reason: Reason
     call: ParallelCall
-    others: tuple[ParallelCall, ...]
+    others: Calls
     early_exit: bool
     loop: bool
     handler: bool = False
@@ -84,7 +87,7 @@ class Divergence(Struct, frozen=True):
             return "checkpoint"
         if self.reason.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
-        return "data" if self.reason.kind in ("data", "ragged", "named") else "unsteady"
+        return "data" if self.reason.kind in _OF_DATA else "unsteady"
 
 
 class _Told:
@@ -348,7 +351,7 @@ class Divergences:
             )
         if settled and same_calls(first, second):
             return _SAME
-        sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
+        sides: list[tuple[Calls, Calls]] = [(first, second)]
         if again is not None and not any(failed):
             terms = self._terms(frame, (yes, no), join, again, ways)
             if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
@@ -372,11 +375,11 @@ class Divergences:
         frame: Frame,
         number: int,
         test: int,
-        arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]],
+        arms: tuple[Calls, Calls],
         reason: Reason,
         *,
         loop: bool,
-    ) -> list[tuple[ParallelCall, ...]]:
+    ) -> list[Calls]:
         """The calls of both arms that count behind the condition, without those that all processes made before."""
         left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in arms)
         counting = [self._counting(frame, calls, reason, loop) for calls in left]
@@ -393,7 +396,7 @@ class Divergences:
         again: int | None,
         *,
         parts: bool,
-    ) -> tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...], Closed]:
+    ) -> tuple[Calls, Calls, Closed]:
         """The calls of both arms, and what is closed for that: an answer inside one arm, if it ``parts`` equal arms."""
         first, second = (self._calls(frame, arm, until, again) for arm in arms)
         asked = self.ev.function(frame).blocks[branch].test
@@ -424,9 +427,7 @@ class Divergences:
                         return closed
         return frozenset()
 
-    def _why(
-        self, frame: Frame, number: int, test: int, arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
-    ) -> Reason | str:
+    def _why(self, frame: Frame, number: int, test: int, arms: tuple[Calls, Calls]) -> Reason | str:
         """Why a condition differs between processes, or why that is not reported."""
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
@@ -441,9 +442,7 @@ class Divergences:
             return "the value that it tests is never zero or empty, so it holds on every process"
         return reason
 
-    def _made_at_once(
-        self, frame: Frame, arm: int, way: Closed, found: tuple[ParallelCall, ...], made: tuple[ParallelCall, ...]
-    ) -> tuple[ParallelCall, ...]:
+    def _made_at_once(self, frame: Frame, arm: int, way: Closed, found: Calls, made: Calls) -> Calls:
         """The calls of an arm; if they equal those of the other arm, only the ones that it makes in any case."""
         if _first_difference(found, made) is not None:
             return found
@@ -478,9 +477,7 @@ class Divergences:
             return None
         return Divergence(chosen.branch, chosen.reason, different[0], different[1], early_exit=False, loop=False)
 
-    def _counting(
-        self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason, loop: bool
-    ) -> tuple[ParallelCall, ...]:
+    def _counting(self, frame: Frame, calls: Calls, reason: Reason, loop: bool) -> Calls:
         """The calls that count behind a condition which varies for this reason."""
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
@@ -535,7 +532,7 @@ class Divergences:
         if arms is None:
             return False
         header = next(iter(flow.loops_around(branch)), None)
-        sides: list[tuple[ParallelCall, ...]] = []
+        sides: list[Calls] = []
         for answer in (True, False):
             closed = self.conditions.closed(frame, {**known, key[0]: answer}) | given
             before = self._before(frame, branch, header, closed)
@@ -543,7 +540,7 @@ class Divergences:
             sides.append((*before, *(c for arm in taken for c in self._calls(frame, arm, header, None, closed))))
         return same_calls(*sides)
 
-    def _before(self, frame: Frame, branch: int, header: int | None, closed: Closed) -> tuple[ParallelCall, ...]:
+    def _before(self, frame: Frame, branch: int, header: int | None, closed: Closed) -> Calls:
         """The calls on the ways to a branch, from the start of the function or of the iteration."""
         flow, live = self.ev.flow(frame.ref), self.ev.live_blocks(frame)
         order = flow.order(ENTRY, branch, closed, caught=True)
@@ -553,19 +550,18 @@ class Divergences:
         ]
         return self._global(frame, self.effects.of_blocks(frame, on_the_way))
 
-    def _surely_parallel(
-        self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
-    ) -> tuple[ParallelCall, ...]:
+    def _surely_parallel(self, frame: Frame, calls: Calls, reason: Reason) -> Calls:
         """The calls that span processes whatever their arguments, and training steps in a multi-process program.
 
         A bare jit over a process's own data belongs there; behind a clock or a file it may well be local.
         """
-        several = self.multi.around(frame.ref.path)
-        if several and self.preview and reason.kind not in ("data", "ragged", "named"):
+        several = self.multi.runs_several(frame.ref.path)
+        if several and self.preview and reason.kind not in _OF_DATA:
             return calls
-        if not self.preview and not self.multi.around(frame.ref.path):
-            calls = tuple(c for c in calls if not c.checkpoint)  # single-process programs save as well
-        return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
+        told = several or self.preview  # single-process programs save as well
+        return tuple(
+            c for c in calls if (c.carried and told) or (c.strength == "strong" and (told or not c.checkpoint))
+        )
 
     def _is_unsure(self, frame: Frame, reason: Reason) -> bool:
         """Whether it is likely that nothing varies after all, so that only --preview reports it."""
@@ -577,10 +573,8 @@ class Divergences:
             return True  # a configuration that is read once, at import
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True
-        if reason.kind == "named":
-            return not self.preview and not self.multi.around(frame.ref.path)
-        if reason.kind == "host":  # a single-process program counts its processors
-            return not self.preview and not self.multi.around(frame.ref.path)
+        if reason.kind in ("named", "host"):  # a single-process program counts its processors
+            return not self.preview and not self.multi.runs_several(frame.ref.path)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
@@ -676,14 +670,14 @@ class Divergences:
 
     def _calls(
         self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
-    ) -> tuple[ParallelCall, ...]:
+    ) -> Calls:
         """The calls from an arm up to ``join``; those in the block of the branch itself were made before it."""
         order = self.ev.flow(frame.ref).order(arm, join, closed, caught=True)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
         return self._global(frame, calls)
 
-    def _global(self, frame: Frame, calls: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
+    def _global(self, frame: Frame, calls: Calls) -> Calls:
         """The given calls, without bare `jit` calls in a module that maps by hand."""
         by_hand = self._maps_by_hand(frame.ref)
         return tuple(call for call in calls if call.strength == "strong" or not by_hand)
@@ -712,9 +706,7 @@ def _arms(block: s.Block) -> tuple[int, int] | None:
     return (arms["true"], arms["false"]) if block.test is not None and len(arms) == 2 else None
 
 
-def _first_difference(
-    first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
-) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+def _first_difference(first: Calls, second: Calls) -> tuple[ParallelCall, Calls] | None:
     """The first call at which two sequences differ, and the later calls that only its sequence has."""
     length = max(len(first), len(second))
     for position in range(length):

@@ -102,7 +102,7 @@ class CallsElsewhere:
     def _counts(self, frame: Frame, call: ParallelCall, how: str) -> bool:
         if how == "callback":
             # In a single-process job, a checkpoint waits for nobody.
-            alone = call.checkpoint and not self.preview and not self.multi.around(frame.ref.path)
+            alone = call.checkpoint and not self.preview and not self.multi.runs_several(frame.ref.path)
             return call.everyone and not alone
         # Barriers and checkpoints in a thread are how asynchronous savers work.
         if call.everyone:
@@ -121,7 +121,7 @@ class CallsElsewhere:
         # A thread may be the only one that launches anything, as in a server, but not beside a loop of training.
         only_steps = starter.name != _POOLED
         site = Site(frame.ref, number)
-        return self.multi.surely_around(frame.ref.path) and self._launches_beside(site, only_steps, _DEPTH)
+        return self.multi.surely_runs_several(frame.ref.path) and self._launches_beside(site, only_steps, _DEPTH)
 
     def _launches_beside(self, site: Site, only_steps: bool, depth: int) -> bool:
         """Whether a function launches other calls beside one that it makes, or one of its callers does."""

@@ -161,7 +161,7 @@ class ExceptionPaths:
         return reads_own_file(self.raised, self.content, frame, number, operation) is not None
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
-        several = self.multi.around(frame.ref.path)
+        several = self.multi.runs_several(frame.ref.path)
         calls = self.effects.of_blocks(frame, blocks)
         return [call for call in calls if call.strength == "strong" or (call.carried and several)]
 

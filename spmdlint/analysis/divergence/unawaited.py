@@ -87,7 +87,7 @@ class UnawaitedFiles:
 
     def _several(self, ref: FunctionRef) -> bool:
         """Whether a file is for several processes, by itself or by what uses it: an index need not come from JAX."""
-        return self.multi.says(ref.path) or self.multi.surely_around(ref.path)
+        return self.multi.says(ref.path) or self.multi.surely_runs_several(ref.path)
 
     def _in_frame(self, frame: Frame) -> Iterator[UnawaitedFile]:
         reads: dict[int, UnawaitedFile] = {}

@@ -24,6 +24,10 @@ class Answer(Struct, frozen=True):
     holds: bool
 
 
+_TURNING = ("back", "continue")
+"""The kinds of edges that lead back to the header of a loop."""
+
+
 class Flow:
     """The control-flow graph of one function, and what is computed from it on demand."""
 
@@ -239,7 +243,7 @@ class Flow:
     def loops(self) -> dict[int, frozenset[int]]:
         """The blocks of every loop, by its header."""
         edges = (edge for block in self.function.blocks for edge in block.edges)
-        headers = sorted({edge.target for edge in edges if edge.kind in ("back", "continue")})
+        headers = sorted({edge.target for edge in edges if edge.kind in _TURNING})
         return {header: body for header in headers if (body := self.loop_body(header))}
 
     def loop_body(self, header: int) -> frozenset[int]:
@@ -273,7 +277,7 @@ class Flow:
 
     def _comes_back(self, block: int, header: int) -> bool:
         edges = self.function.blocks[block].edges
-        return any(edge.target == header and edge.kind in ("back", "continue") for edge in edges)
+        return any(edge.target == header and edge.kind in _TURNING for edge in edges)
 
     def reachable_from_edges(self, header: int, kinds: tuple[str, ...]) -> set[int]:
         """The blocks reachable from a block by edges of these kinds, without passing through the block again."""
@@ -295,21 +299,22 @@ class Flow:
     @cached_property
     def _postdominators(self) -> dict[int, int]:
         """The immediate dominators in the reversed graph, from the exit; without blocks that only lead to a failure."""
+        if not (endless := self._endless()):
+            return immediate_dominators(EXIT, self.predecessors, self.successors, without=FAILURE)
         ends, after = [list(each) for each in self.predecessors], [list(each) for each in self.successors]
-        for header in self._endless():
-            ends[EXIT].append(header)
+        ends[EXIT] += endless
+        for header in endless:
             after[header].append(EXIT)
         return immediate_dominators(EXIT, ends, after, without=FAILURE)
 
     def _endless(self) -> list[int]:
         """The headers of loops that only a failure ends: they count as left, as a branch in them has arms that meet."""
-        seen, pending = {EXIT, FAILURE}, [EXIT]
+        seen, pending = {EXIT, FAILURE}, [EXIT] if self.loops else []
         while pending:
             new = [block for block in self.predecessors[pending.pop()] if block not in seen]
             seen.update(new)
             pending += new
-        turns = (edge for block in self.function.blocks for edge in block.edges if edge.kind in ("back", "continue"))
-        return sorted({edge.target for edge in turns} - seen)
+        return sorted(self.loops.keys() - seen)
 
     def dominators_of(self, block: int) -> Iterator[int]:
         """The strict dominators of a block, nearest first; none for an unreachable block."""

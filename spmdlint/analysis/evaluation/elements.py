@@ -14,6 +14,10 @@ from spmdlint.program import summary as s
 
 Place = tuple[Frame, int]
 _DEPTH = 5
+_TREE = 256
+"""The most places that are looked at in a tree."""
+_MAKING = frozenset(("create", "dict"))
+"""Functions, by the last part of their names, and methods of classes that make an object of their arguments."""
 
 
 def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Iterator[Place]:
@@ -144,12 +148,8 @@ def _changed(evaluator: Evaluator, frame: Frame, number: int, name: str, depth: 
         if number in frame.code.calls_named(COPIES):
             yield from ((frame, argument.value) for argument in operation.arguments if argument.keyword == name)
             return
-        callee = certain(evaluator.value(frame, operation.function))
-        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
-            inner = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
-            if inner is not None:
-                for value in _returned(evaluator, inner):
-                    yield from _changed(evaluator, inner, value, name, depth - 1)
+        for inner, value in _returned(evaluator, frame, operation):
+            yield from _changed(evaluator, inner, value, name, depth - 1)
 
 
 def _followed(
@@ -168,12 +168,7 @@ def _followed(
             stores = sorted(evaluator.reaching(frame, number, operation.name))
             yield from _each(evaluator, ((frame, store) for store in stores), written, depth)
     elif isinstance(operation, s.Call):
-        made = certain(evaluator.value(frame, operation.function))
-        callee = evaluator.objects.called(made) if made is not None else None
-        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
-            inner = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
-            if inner is not None:
-                yield from _each(evaluator, ((inner, value) for value in _returned(evaluator, inner)), written, depth)
+        yield from _each(evaluator, _returned(evaluator, frame, operation), written, depth)
 
 
 def _each(
@@ -188,8 +183,15 @@ def _each(
     yield from found
 
 
-def _returned(evaluator: Evaluator, frame: Frame) -> list[int]:
-    return [value for _, value in returns(evaluator, frame) if value is not None]
+def _returned(evaluator: Evaluator, frame: Frame, call: s.Call) -> list[Place]:
+    """The places of what a call of a function of the project returns."""
+    made = certain(evaluator.value(frame, call.function))
+    callee = evaluator.objects.called(made) if made is not None else None
+    if not isinstance(callee, FunctionValue) or evaluator.project.function(callee.ref).generator:
+        return []
+    inner = evaluator.entered_frame(callee, evaluator.arguments(frame, call), frame.depth + 1)
+    given = returns(evaluator, inner) if inner is not None else ()
+    return [(inner, value) for _, value in given if value is not None and inner is not None]
 
 
 def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | None]]:
@@ -200,3 +202,51 @@ def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | Non
             operation = function.operations[number]
             if isinstance(operation, s.Return):
                 yield number, operation.value
+
+
+def tree(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[tuple[Place, bool]]:
+    """The places in a tree of dictionaries and tuples, from the top, and whether each is a leaf.
+
+    Names are followed, and the project's own functions.
+    """
+    seen: set[Place] = set()
+    pending = [(frame, number)]
+    while pending and len(seen) < _TREE:
+        place = pending.pop()
+        if place not in seen:
+            seen.add(place)
+            inner = _inside(evaluator, *place)
+            yield place, not inner
+            pending += inner[::-1]
+
+
+def _inside(evaluator: Evaluator, frame: Frame, number: int) -> list[Place]:
+    operation = frame.code.operations[number]
+    inner: list[int] = []
+    if isinstance(operation, s.DictDisplay):
+        inner += operation.values
+    elif isinstance(operation, s.Display):
+        inner += operation.elements
+    elif isinstance(operation, s.Store):
+        inner += [operation.value]
+    elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+        inner += [*sorted(evaluator.reaching(frame, number, operation.name)), *put_into(frame, [number])]
+    elif isinstance(operation, s.Call):
+        callee = certain(evaluator.value(frame, operation.function))
+        if not isinstance(callee, External) or callee.name.rpartition(".")[2] not in _MAKING:
+            return _returned(evaluator, frame, operation)
+        inner += [argument.value for argument in operation.arguments]
+    return [(frame, value) for value in inner]
+
+
+def put_into(frame: Frame, lists: list[int]) -> list[int]:
+    """The values put into these lists and dictionaries: a function that is given one is given its elements."""
+    found: list[int] = []
+    for number in lists:
+        load = frame.code.operations[number]
+        puts = frame.code.filling.get(load.name, ()) if isinstance(load, s.Load) else ()
+        for put in puts:
+            made = frame.code.operations[put]
+            found += [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
+            found += [made.value] if isinstance(made, s.StoreSubscript) else []
+    return found

@@ -65,7 +65,7 @@ def traced_constants(
 
 def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
     """Whether a function is written for several processes, or any file that the value passes through is."""
-    return any(map(multi.surely_around, {ref.path, *(step.site.ref.path for step in reason.chain())}))
+    return any(map(multi.surely_runs_several, {ref.path, *(step.site.ref.path for step in reason.chain())}))
 
 
 def _in_function(

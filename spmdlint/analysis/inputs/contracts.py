@@ -14,6 +14,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -84,6 +85,7 @@ class Contracts:
         self.multi = multi
         self.preview = preview
         self._why: Mapping[str, Callable[[Demand], Reason | None]] = {
+            "argument": self._in_tree,
             "order": self._order,
             "copies": self._copied,
             "deal": self._dealt,
@@ -121,6 +123,15 @@ class Contracts:
 
     def _differs(self, demand: Demand) -> Reason | None:
         return self.content.of(demand.frame, demand.value)
+
+    def _in_tree(self, demand: Demand) -> Reason | None:
+        """Why an argument differs, or something in it if it is a tree."""
+        for (frame, part), _ in tree(self.ev, demand.frame, demand.value):
+            found = self.content.of(frame, part)
+            if found is not None:
+                is_whole = (frame, part) == (demand.frame, demand.value)
+                return found if is_whole else self.content.step(frame, part, "it is in this argument", found)
+        return None
 
     def _copied(self, demand: Demand) -> Reason | None:
         """Why a value differs of which each device gets a copy, or what a function returns for it."""
@@ -181,7 +192,7 @@ class Contracts:
     # -- whether it matters
 
     def _in_several(self, demand: Demand, _: Reason) -> bool:
-        return self.multi.around(demand.frame.ref.path)
+        return self.multi.runs_several(demand.frame.ref.path)
 
     def _is_of_all(self, demand: Demand, reason: Reason) -> bool:
         """Whether the copies are on the devices of several processes."""
@@ -200,7 +211,7 @@ class Contracts:
         if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(demand.frame, call)):
             return False
         single = self.multi.tests_one_process(path)
-        if demand.known.checkpoint and not self.preview and (single or not self.multi.around(path)):
+        if demand.known.checkpoint and not self.preview and (single or not self.multi.runs_several(path)):
             return False  # a single-process program names its folders as it likes
         scratch = demand.known.checkpoint and reason.source.text.startswith(_SCRATCH)
         return not scratch or (self.preview and not single)

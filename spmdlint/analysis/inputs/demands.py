@@ -15,6 +15,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import by_position, passed
+from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -29,7 +30,6 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
-from spmdlint.analysis.variance.appended import put_into
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -122,7 +122,7 @@ class Demands:
         host = frame.ref in self.reach.host
         values = [argument.value for argument in call.arguments]
         # An array over all devices makes the call one of all processes.
-        among_all = host and known.kind == "jit" and any(self.placement.spans(frame, value) for value in values)
+        among_all = host and known.kind == "jit" and any(self._holds_spanning(frame, value) for value in values)
         for value in values:
             if host:
                 yield Demand("order", frame, number, value, known, form="hashed")
@@ -138,8 +138,11 @@ class Demands:
             ):
                 yield Demand("key", frame, number, value, known)
             elif among_all and value not in static:
-                for leaf in (value, *put_into(frame, [value])):
-                    yield Demand("argument", frame, number, leaf, known)
+                yield Demand("argument", frame, number, value, known)
+
+    def _holds_spanning(self, frame: Frame, value: int) -> bool:
+        """Whether an argument is an array over the devices of all processes, or has one among other things."""
+        return any(self.placement.spans(*place) for place, _ in tree(self.ev, frame, value))
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
         """The arguments of a map or compiled function that it takes for copies: a spec of its own says so."""

@@ -211,7 +211,7 @@ class Inputs:
     def statics(self) -> Iterator[Given]:
         """Static arguments that differ between processes."""
         for frame, operation, call in self._calls:
-            if call.strength == "weak" and not (self.preview or self.multi.around(frame.ref.path)):
+            if call.strength == "weak" and not (self.preview or self.multi.runs_several(frame.ref.path)):
                 continue
             static = [(frame, parameter, value) for parameter, value in self._static(frame, operation)]
             for where, parameter, value in (*static, *self._bound(frame, operation)):
@@ -235,7 +235,7 @@ class Inputs:
                             yield frame, operation, call
 
     def _counts(self, frame: Frame, call: ParallelCall) -> bool:
-        return call.carried and (self.preview or self.multi.around(frame.ref.path))
+        return call.carried and (self.preview or self.multi.runs_several(frame.ref.path))
 
     def _takes_any(self, call: ParallelCall) -> bool:
         """Whether processes may give a call arrays of different shapes: it sends objects, or is told the sizes."""
@@ -249,7 +249,7 @@ class Inputs:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
-        if not self.preview and not self.multi.around(frame.ref.path):
+        if not self.preview and not self.multi.runs_several(frame.ref.path):
             # A single-process program makes a row for each of its processors, and pads its texts as it likes.
             guessed = reason.kind == LONGEST and reason.source.kind == "named"
             if reason.kind == "host" or guessed:

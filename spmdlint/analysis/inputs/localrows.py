@@ -247,7 +247,7 @@ class LocalNumbers:
         for ref in self.ev.project.functions():
             if component[ref.path] not in possible or ref in self.reach.traced:
                 continue
-            if not self.multi.around(ref.path):
+            if not self.multi.runs_several(ref.path):
                 continue  # no code there asks for the process index
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)

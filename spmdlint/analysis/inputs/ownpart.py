@@ -245,7 +245,7 @@ class OwnParts:
         if not around:  # it may not run at all, if there are no groups
             return anywhere and self._all_span(site.ref)
         return all(
-            self._spans_all(region.map) and (anywhere or self.multi.around(region.map.site.ref.path))
+            self._spans_all(region.map) and (anywhere or self.multi.runs_several(region.map.site.ref.path))
             for region in around
         )
 

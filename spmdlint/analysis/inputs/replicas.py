@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, Site, certain
 from spmdlint.analysis.inputs.demands import is_random
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
@@ -17,13 +18,10 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
-_DEPTH = 16
 _PUT = "jax.device_put"
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
 _DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
-_MAKING = frozenset(("create",))
-"""Methods of classes that make an object of their arguments."""
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
@@ -51,11 +49,11 @@ def own_replicas(
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = callee.name in table.rows.replicate and (
-                preview or (multi.around(ref.path) and trains_together(evaluator, reach, ref))
+                preview or (multi.runs_several(ref.path) and trains_together(evaluator, reach, ref))
             )
             if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
-            for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
+            for inside, leaf in (place for place, ends in tree(evaluator, frame, call.arguments[0].value) if ends):
                 reason = content.of(inside, leaf)
                 own = reason is not None and reason.kind == "identity" and is_random(evaluator, inside, leaf)
                 if reason is not None and (own or reason.kind in _BY_CHANCE):
@@ -101,42 +99,3 @@ def _is_whole(evaluator: Evaluator, placement: Placement, multi: MultiProcess, f
     if not multi.joins(path) or multi.tests_one_process(path):
         return False
     return copies or (place is not None and placement.spans(frame, place))
-
-
-def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
-    """The arrays in a tree of dictionaries and tuples, through names and the project's own functions."""
-    operations = frame.code.operations
-    operation = operations[number]
-    inner: list[tuple[Frame, int]] = []
-    if isinstance(operation, s.DictDisplay):
-        inner = [(frame, value) for value in operation.values]
-    elif isinstance(operation, s.Display):
-        inner = [(frame, value) for value in operation.elements]
-    elif isinstance(operation, s.Store):
-        inner = [(frame, operation.value)]
-    elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-        inner = [(frame, n) for n in sorted(evaluator.reaching(frame, number, operation.name))]
-        inner += [
-            (frame, other.value)
-            for other in operations
-            if isinstance(other, s.StoreSubscript) and _fills(frame, other, operation.name)
-        ]
-    elif isinstance(operation, s.Call):
-        callee = certain(evaluator.value(frame, operation.function))
-        if isinstance(callee, External) and callee.name.rpartition(".")[2] in _MAKING:
-            inner = [(frame, argument.value) for argument in operation.arguments]
-        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
-            entered = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
-            for returned in entered.code.operations if entered is not None else ():
-                if isinstance(returned, s.Return) and returned.value is not None and entered is not None:
-                    inner.append((entered, returned.value))
-    if not inner:
-        yield frame, number
-    for where, value in inner if depth else ():
-        yield from _leaves(evaluator, where, value, depth - 1)
-
-
-def _fills(frame: Frame, operation: s.StoreSubscript, name: str) -> bool:
-    """Whether something is stored under a key of the dictionary that a name refers to."""
-    base = frame.code.operations[operation.base]
-    return isinstance(base, s.Load) and base.name == name

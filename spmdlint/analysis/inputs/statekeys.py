@@ -49,7 +49,7 @@ class StateKeys:
         ``preview``, every ``model.init`` with such a key counts.
         """
         for ref in self.ev.project.functions():
-            if not self.multi.around(ref.path):
+            if not self.multi.runs_several(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             together = self._replicated(frame)

@@ -113,7 +113,7 @@ class Listings:
     def numbers(self) -> Iterator[ListingNumbers]:
         """Numbers, function by function, in code for several processes."""
         for ref in self.ev.project.functions():
-            if self.preview or self.multi.around(ref.path):
+            if self.preview or self.multi.runs_several(ref.path):
                 frame = self.ev.free_frame(ref)
                 yield from self._numbers(frame, self.ev.live_blocks(frame))
 
@@ -170,7 +170,7 @@ class Listings:
 
     def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:
         """The share of one process in ``[shard.index :: shard.num_shards]``, in a program for several processes."""
-        if index.lower is None or index.step is None or not (self.preview or self.multi.around(frame.ref.path)):
+        if index.lower is None or index.step is None or not (self.preview or self.multi.runs_several(frame.ref.path)):
             return None
         operations = frame.code.operations
         place, count = operations[index.lower], operations[index.step]
@@ -271,7 +271,7 @@ class Listings:
         flow = self.ev.flow(frame.ref)
         body = flow.loop_body(header) & self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
-        several = self.multi.around(frame.ref.path)
+        several = self.multi.runs_several(frame.ref.path)
         strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
         if not self.preview and not self.multi.says(frame.ref.path):
             # Scripts that convert checkpoints run as a single process.
@@ -284,5 +284,5 @@ class Listings:
             all_alike = self.multi.needs(frame.ref.path) and self.variance.of(frame, test.iterable) is None
             if reason.kind == "completion" or self.preview or all_alike:  # its own share may be its own work
                 strong = strong or list(weak)
-            if strong and (self.preview or self.multi.surely_around(frame.ref.path)):
+            if strong and (self.preview or self.multi.surely_runs_several(frame.ref.path)):
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -49,7 +49,10 @@ _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"
 _MESH = "mesh"
+COMPUTED = "computed"
+"""The kind of the reason of what arithmetic gives: an array, and no tree of arrays."""
 ELEMENTS = "elements"
+"""The kind of the reason of a list or an iterator: its elements live there."""
 _ITERATING = ("__next__", "__iter__")
 
 
@@ -122,9 +125,9 @@ class Lives(Property):
     def _computed_by(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         match operation:
             case s.Binary():
-                return self._computed(
-                    origins, frame, number, (operation.left, operation.right), keeps=operation.operator != "@"
-                )
+                parts = (operation.left, operation.right)
+                found = self._computed(origins, frame, number, parts, keeps=operation.operator != "@")
+                return Reason(Site(frame.ref, number), "it is computed from this", COMPUTED, found) if found else None
             case s.Unary(operator=operator, operand=operand) if operator not in _OF_OBJECTS:
                 return origins.of(frame, operand)
             case s.Compare(operators=operators, operands=operands) if _OF_OBJECTS.isdisjoint(operators):
@@ -386,9 +389,8 @@ class Lives(Property):
         return CONTINUE
 
     def _yielded(self, origins: Origins, frame: Frame) -> Reason | None:
-        yields = [(number, given.value) for number, given in frame.code.of_kind(s.Yield) if given.value is not None]
-        found = origins.any_of(frame, [value for _, value in yields])
-        return self._elements(frame, yields[0][0], found) if yields else None
+        yields = [number for number, given in frame.code.of_kind(s.Yield) if given.value is not None]
+        return origins.any_of(frame, yields)
 
     def _of_method(self, origins: Origins, frame: Frame, number: int, call: s.Call, method: s.Attribute) -> Answer:
         """The place of what a method of an array returns, which goes by the name of a function."""

@@ -22,6 +22,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.placement.kinds import (
     ALL_DEVICES,
+    COMPUTED,
     HOST,
     OWN,
     OWN_DEVICES,
@@ -125,9 +126,11 @@ class Placement:
         key = constant(self.ev.value(frame, taken.index))
         if key is not None and isinstance(key.value, str):
             return False
-        made, index = (frame.code.operations[frame.code.root_of(each)] for each in (taken.base, taken.index))
-        is_array = isinstance(made, s.Binary) or isinstance(index, s.Slice)  # and not a tree of arrays
-        return self.split(frame, taken.base) or (is_array and self.spans(frame, taken.base))
+        if self.split(frame, taken.base):
+            return True
+        found = self.surely(SPANS, frame, taken.base)
+        index = frame.code.operations[taken.index]
+        return found is not None and (found.kind == COMPUTED or isinstance(index, s.Slice))
 
     def only_for(self, frame: Frame, number: int) -> tuple[tuple[str, bool], ...]:
         """The parameters that must not be here, or not on the host, for an operation to run."""

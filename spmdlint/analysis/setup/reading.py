@@ -158,7 +158,7 @@ class Reads:
     def found(self) -> Iterator[WholeRead]:
         """Every read that certainly raises."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.traced or not self.multi.around(ref.path):
+            if ref in self.reach.traced or not self.multi.runs_several(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)

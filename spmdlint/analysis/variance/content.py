@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
+from spmdlint.analysis.evaluation.elements import put_into
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
@@ -32,7 +33,6 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
-from spmdlint.analysis.variance.appended import of_appended, put_into
 from spmdlint.analysis.variance.caught import Caught
 from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
@@ -42,10 +42,9 @@ from spmdlint.analysis.variance.draws import drawn
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
-from spmdlint.analysis.variance.filledarrays import of_filled
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.items import of_item, of_lookup
+from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.parts import holds_part, shared_out
@@ -473,12 +472,13 @@ class Variance(Property):
             self.conditions, frame, [v for _, v in places if v is not None]
         ):
             return None
-        if all(v is not None and self.spans(frame, v) for _, v in places):
-            return None  # an array over the devices of all processes is one, however each process came by it
         at = [place for place, _ in places]
         text = f"which value {name} has depends on this"
         found = decided(origins, self.control, frame, at, use, text, lambda found: found.kind != STAMP)
-        return found or left_early(origins, frame, at, use, name)
+        found = found or left_early(origins, frame, at, use, name)
+        if found is not None and all(v is not None and self.spans(frame, v) for _, v in places):
+            return None  # an array over the devices of all processes is one, however each process came by it
+        return found
 
     def left(self, origins: Origins, frame: Frame, name: str, store: int, use: int | None) -> Reason | None:
         return left_early(origins, frame, (store,), use, name) if of_loop(frame, store) else None

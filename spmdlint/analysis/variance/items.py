@@ -1,6 +1,7 @@
-"""Reads from a dictionary under a key, where the program writes it out or puts values into it one by one.
+"""What is put into dictionaries, lists and arrays of the host, one by one.
 
-A literal key finds what was put under that key; a computed key finds what was put under computed keys.
+Of a read under a key, a literal key finds what was put under that key, and a computed key what was put under computed
+keys. A list varies as soon as one of its elements does, and an array if only some processes fill it.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.elements import entries
-from spmdlint.analysis.evaluation.fillings import methods_of
+from spmdlint.analysis.evaluation.fillings import filling_of, methods_of
 from spmdlint.analysis.evaluation.receivers import is_own_field
-from spmdlint.analysis.evaluation.values import Constant, Frame, constant
+from spmdlint.analysis.evaluation.values import Applied, Constant, Frame, Site, certain, constant
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_entry
+from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _FILLERS = frozenset(("update", "setdefault"))
+_APPENDING = frozenset("append appendleft extend insert".split())
+_MADE = tuple(f"numpy.{name}" for name in "zeros ones full empty zeros_like ones_like full_like".split())
+_KINDS = ("identity", "completion")
 
 
 def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
@@ -76,3 +82,29 @@ def _fillings(frame: Frame) -> Iterator[tuple[int, int]]:
         method = frame.code.operations[call.function]
         if isinstance(method, s.Attribute) and method.name in _FILLERS:
             yield number, method.base
+
+
+def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
+    """Why an element varies that the function itself puts into the list with this name."""
+    for number in filling_of(origins.ev, frame, load):
+        call = frame.code.operations[number]
+        method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
+        if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in _APPENDING:
+            found = origins.any_of(frame, [argument.value for argument in call.arguments])
+            if found is not None:
+                return origins.step(frame, number, "it is put into a list here", found)
+    return None
+
+
+def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, number: int) -> Reason | None:
+    """Why a NumPy array with a name holds something else on each process."""
+    made = certain(content.ev.value(frame, number)) if frame.code.function.binds(load.name) else None
+    if not isinstance(made, Applied) or made.name not in _MADE:
+        return None
+    for place, put in frame.code.of_kind(s.StoreSubscript):
+        base = frame.code.operations[put.base]
+        if isinstance(base, s.Load) and base.name == load.name and place < number:
+            found = guarded(content, control, frame, place)
+            if found is not None and found.kind in _KINDS:
+                return Reason(Site(frame.ref, place), f"only some processes fill {load.name!r} here", found.kind, found)
+    return None

@@ -225,6 +225,14 @@ class Length(Property):
         found = self._selected(frame, masked, (operation.index, operation.base))
         return found or of_item(self.inside, origins, frame, operation)
 
+    def _distinct(self, origins: Origins, frame: Frame, number: int, given: int) -> Reason | None:
+        """Why a call that takes the distinct elements of a value gives a different number of them."""
+        found = self.content.of(frame, given)
+        if found is None or found.kind != "data":
+            return origins.of(frame, given)
+        text = "how many distinct elements there are depends on this process's part of the data"
+        return origins.step(frame, number, text, found)
+
     def _selected(self, frame: Frame, selected: Reason | None, given: Sequence[int]) -> Reason | None:
         """Why a selection by content differs in length: its number of rows depends on this process's own data."""
         found = self.content.any_of(frame, given) if selected is not None else None
@@ -346,11 +354,7 @@ class Length(Property):
         if shape is not None:
             return self._leading(frame, shape)
         if name in _DISTINCT | _SELECTING and arguments:
-            found = self.content.of(frame, arguments[0]) if name in _DISTINCT else None
-            if found is not None and found.kind == "data":
-                text = "how many distinct elements there are depends on this process's part of the data"
-                return origins.step(frame, number, text, found)
-            distinct = origins.of(frame, arguments[0]) if name in _DISTINCT else None
+            distinct = self._distinct(origins, frame, number, arguments[0]) if name in _DISTINCT else None
             return distinct or self._selected(frame, by_function(frame, number, name.rpartition(".")[2]), arguments)
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])

@@ -16,7 +16,7 @@ _OF_JAX = ("jax.", "orbax.", "flax.")
 def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason: Reason) -> bool:
     """Whether variance comes from the rank of such a process, in a program where each process has its own JAX."""
     name = source_function(evaluator, reason)
-    if not name or multi.surely_around(path):
+    if not name or multi.surely_runs_several(path):
         return False
     known = evaluator.knowledge.get(name)
     return known is not None and known.source == "identity" and not known.name.startswith("jax.")

@@ -17,11 +17,11 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.transfers import whole_result
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
-from spmdlint.analysis.variance.appended import of_appended
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
 from spmdlint.analysis.variance.guarded import decided
+from spmdlint.analysis.variance.items import of_appended
 from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
