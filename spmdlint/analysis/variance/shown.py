@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.transfers import through
+from spmdlint.analysis.evaluation.values import External, Frame, certain
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
-# Names that projects give to progress bars. A call of a library counts as one as well, unless it is a function of
-# Python's own or one of arrays, which choose, order and count.
+# Names that projects give to progress bars. A library's call with the elements of its argument counts as well.
 _BARS = frozenset(("tqdm", "track", "progress_bar", "tqdm_notebook"))
-_CHANGING = (
-    "builtins.",
-    "itertools.",
-    "functools.",
-    "collections.",
-    "random.",
-    "numpy.",
-    "jax.",
-    "tensorflow.",
-    "torch.",
-)
 
 
 def same_behind_bars(conditions: Conditions, frame: Frame, values: Sequence[int]) -> bool:
@@ -39,10 +28,11 @@ def _behind(ev: Evaluator, frame: Frame, number: int) -> int:
     if not isinstance(call, s.Call) or not call.arguments or call.arguments[0].star:
         return number
     callee = frame.code.operations[call.function]
-    name = callee.name if isinstance(callee, (s.Load, s.Attribute)) else ""
-    names = [value.name for value in ev.value(frame, call.function) if isinstance(value, External)]
-    shows = name in _BARS or (bool(names) and not any(each.startswith(_CHANGING) for each in names))
-    return call.arguments[0].value if shows else number
+    if isinstance(callee, (s.Load, s.Attribute)) and callee.name in _BARS:
+        return call.arguments[0].value
+    made = certain(ev.value(frame, call.function))
+    given = through(ev.knowledge, made.name, call, "order") if isinstance(made, External) else ()
+    return given[0] if len(given) == 1 else number
 
 
 def _same(conditions: Conditions, frame: Frame, one: int, other: int) -> bool:
