@@ -19,8 +19,7 @@ class VaryingPredicate(Rule):
     `lax.while_loop`, a `lax.cond`, a `lax.switch`, or a `lax.fori_loop` with a traced bound, if the predicate or bound
     varies along an axis that the collective communicates over: the devices that have to meet there do not reach it
     equally often. Of the arguments of a `pmap`, only those count that certainly hold data, not copies of a model or a
-    step counter. In functions that no map is known to run, only predicates count that are computed from values that
-    the function itself reduces over the axis.
+    step counter.
 
     ## Why it matters
 
@@ -101,27 +100,6 @@ class VaryingPredicate(Rule):
                 place=place,
                 help=_way_out(event.axis),
                 related=tuple(related),
-            )
-        for own in program.own_decisions():
-            if own.collective in told:
-                continue
-            told.add(own.collective)
-            place = program.place(own.collective)
-            yield self.finding(
-                message=(
-                    f"{own.name} communicates over {own.axis!r}, but each device along {own.axis!r} decides for itself "
-                    f"at {program.where(own.predicate, place.path)} whether it makes it: the predicate is computed "
-                    f"from the value that {program.where(own.reduced, place.path)} reduces, so some wait for others "
-                    "that never reach it."
-                ),
-                place=place,
-                help=_way_out(own.axis),
-                related=(
-                    Related(program.place(own.predicate), "This predicate differs between the devices."),
-                    Related(
-                        program.place(own.reduced), f"This reduces the value behind the predicate over {own.axis!r}."
-                    ),
-                ),
             )
 
 

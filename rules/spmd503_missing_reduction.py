@@ -24,6 +24,8 @@ class MissingReduction(Rule):
     - in a `shard_map`, a gradient, or a sum or mean over sharded data, that leaves the body under an out spec that says
       that it is the same on all devices, with the check off and no `psum` or `pmean` on the way;
     - in a `pmap` that names its axis, gradients that are applied to parameters without a reduction;
+    - in a `pmap` over `jax.local_devices()`, gradients that are reduced over its axis, in a program for several
+      processes;
     - in a `vmap` that names its axis, inside such a `pmap`, gradients that are applied without a reduction over that
       axis, although the body reduces other gradients over it.
 
@@ -120,4 +122,14 @@ class MissingReduction(Rule):
                 place=program.place(share.site),
                 help=way_out,
                 related=tuple(related),
+            )
+        for kept in program.kept_gradients():
+            yield self.finding(
+                message=(
+                    f"The gradients that {kept.body!r} reduces along {kept.axis!r} stay within a process: the map runs "
+                    "it on jax.local_devices() alone, so each process trains a model of its own."
+                ),
+                place=program.place(kept.map),
+                help="Leave out devices=, so that the axis spans the devices of all processes; or average over those.",
+                related=(Related(program.place(kept.site), "This reduces over the devices of one process."),),
             )

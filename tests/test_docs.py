@@ -17,7 +17,7 @@ import yaml
 
 from spmdlint.config import settings
 from spmdlint.knowledge.described import FACETS, KINDS, SOURCES
-from spmdlint.knowledge.load import Facet, Kind, Known, Source
+from spmdlint.knowledge.load import Facet, Kind, Known, Once, Source
 from spmdlint.runtime_checks import options
 
 REPOSITORY = Path(__file__).parent.parent
@@ -199,6 +199,7 @@ def test_every_key_of_a_function_is_told_as_it_is_accepted(project):
     assert (set(KINDS), set(SOURCES)) == (set(get_args(Kind)), set(get_args(Source)))
     chosen = {"kind": [f'"{kind}"' for kind in KINDS], "source": [f'"{source}"' for source in SOURCES]}
     chosen["raised"] = chosen["source"]
+    chosen["once"] = [f'"{once}"' for once in get_args(Once)]
     chosen["passes"] = [f'["{facet}"]' for facet in get_args(Facet)]
     chosen["agree"] = [f'{{ x = "{facet}" }}' for facet in FACETS]
     tables = []

@@ -26,6 +26,7 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import HAZARDS, Divergence, Divergences, Hazard
+from spmdlint.analysis.divergence.byall import DoneByAll, done_by_all
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.divergence.turns import Turn, Turns
@@ -51,8 +52,8 @@ from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
+from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
-from spmdlint.analysis.meshtypes.unmapped import OwnDecision, Unmapped
 from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
 from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
@@ -327,9 +328,15 @@ class Program:
         """Mapped bodies, typed over the axes of their mesh."""
         return Bodies(self.evaluator, self.calls, self.reach, typing_table())
 
-    def own_decisions(self) -> Iterator[OwnDecision]:
-        """Collectives in branches on each device's own value, in functions that no known map runs."""
-        return Unmapped(self.calls, self.reach, typing_table()).decisions()
+    def kept_gradients(self) -> Iterator[KeptGradients]:
+        """Gradients that are reduced over the devices of one process only."""
+        if self.multi_process != "never":
+            yield from kept_gradients(self.calls, self.reach, self.placement, self._multi)
+
+    def done_by_all(self) -> Iterator[DoneByAll]:
+        """What every process does, although one is meant to."""
+        if self.multi_process != "never":
+            yield from done_by_all(self.evaluator, self.reach, self._multi, self.variance, preview=self.preview)
 
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, selected by an index among all devices."""

@@ -20,6 +20,7 @@ Kind = Literal[
 ]  # fmt: skip
 Variable = Literal["identity", "group", "host"]
 _VARIABLES: tuple[Variable, ...] = get_args(Variable)
+Once = Literal["run", "file"]
 Facet = Literal["size", "order", "content", "shape", "batches"]
 """What a value may have in common with what it is made from: its number of elements, their order, what they are, the
 shape of an array, and the sizes of the batches that an iterable gives."""
@@ -100,6 +101,7 @@ class Known(Struct, frozen=True):
     batches: str | None = None
     raised: Source | None = None
     reads: bool = False
+    once: Once | None = None
     ends: bool = False
     unseeded: bool = False
     at_most: int | None = None
@@ -291,10 +293,7 @@ def built_in() -> Knowledge:
     aliases: dict[str, str] = {}
     variables: dict[str, Variable] = {}
     methods: dict[str, Known] = {}
-    modules: set[str] = set()
-    trees: set[str] = set()
-    parts: set[str] = set()
-    draws: set[str] = set()
+    modules, trees, parts, draws = (set[str]() for _ in range(4))
     wrapped: dict[str, str] = {}
     for name in file_names():
         tables = read_file(name)
@@ -307,17 +306,8 @@ def built_in() -> Knowledge:
         parts.update(tables.get("arrays", {}).get("local_parts", ()))
         draws.update(tables.get("generators", {}).get("draws", ()))
         wrapped.update((home.rpartition(".")[2], home) for home in tables.get("wrapped", {}).get("names", ()))
-    return Knowledge(
-        functions,
-        aliases,
-        variables,
-        methods,
-        frozenset(modules),
-        frozenset(trees),
-        frozenset(parts),
-        frozenset(draws),
-        wrapped,
-    )
+    names = (frozenset(modules), frozenset(trees), frozenset(parts), frozenset(draws))
+    return Knowledge(functions, aliases, variables, methods, *names, wrapped)
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:
@@ -333,6 +323,8 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
         aliases[name] = home
     for name, table in _table(tables, "functions", where).items():
         _verify(name, table, where)
+        if name in functions:
+            raise KnowledgeError(f"{where}: {name!r} has a row in another file already, which this one would hide.")
         function = table.get("function", [])
         functions[name] = Known(
             **{
@@ -369,7 +361,8 @@ def _verify(name: str, table: object, where: str) -> None:
             raise KnowledgeError(f"{where}: {name!r} has the unknown key {key!r}. {_nearest(key, _EXPECTED)}")
         if not _fits(_EXPECTED[key], value) and not (key == "function" and isinstance(value, str)):
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(_EXPECTED[key])}.")
-    for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
+    for key, kind in (("kind", Kind), ("source", Source), ("raised", Source), ("once", Once)):
+        choices = get_args(kind)
         if key in table and table[key] not in choices:
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
     for facet in (each for facets in table.get("agree", {}).values() for each in facets.split()):

@@ -1,18 +1,79 @@
-"""Local steps of training: a map that lets each device train for itself, and another that averages the parameters.
+"""Local steps of training: a map that lets each device, or each process, train for itself.
 
-That is local SGD (Stich, "Local SGD Converges Fast and Communicates Little", 2019) or DiLoCo: no gradient is reduced.
+With another map that averages the parameters, that is local SGD (Stich, "Local SGD Converges Fast and Communicates
+Little", 2019) or DiLoCo: no gradient is reduced. Without one, the models drift apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
 from spmdlint.analysis.meshtypes.symbols import bound_axes
+from spmdlint.analysis.placement.kinds import OWN_DEVICES
+from spmdlint.analysis.placement.questions import Placement
+from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_OWN_DEVICES = "jax.local_devices"
+_DERIVATIVES = frozenset(("grad", "value_and_grad"))
+_REDUCTIONS = frozenset(("psum", "pmean"))
+
+
+class KeptGradients(Struct, frozen=True):
+    """Where gradients are reduced along an axis of a map over the devices of one process, and that map."""
+
+    site: Site
+    map: Site
+    body: str
+    axis: str
+
+
+def kept_gradients(calls: Calls, reach: Reach, placement: Placement, multi: MultiProcess) -> Iterator[KeptGradients]:
+    """The training steps of several processes whose reductions stay within one process."""
+    for use in reach.uses:
+        known = calls.knowledge.get(use.applied.name)
+        named = bound_axes(calls, use.applied).names
+        if known is None or not known.by_hand or len(named) != 1 or use.frame.ref in reach.traced:
+            continue
+        if not _is_local(placement, use, known) or not multi.surely_runs_several(use.frame.ref.path):
+            continue
+        for ref in dict.fromkeys(
+            target.frame.ref for target in calls.targets(use.applied, Arguments(open=True), use.frame.depth)
+        ):
+            reduced = _reduced(calls.ev, ref)
+            if reduced is not None:
+                yield KeptGradients(reduced, use.site, calls.ev.project.function(ref).name, min(named))
+
+
+def _is_local(placement: Placement, use: MapUse, known: Known) -> bool:
+    """Whether the devices that a map is given are this process's."""
+    call = use.frame.code.operations[use.site.number]
+    given = passed(call, "devices", known.positional) if isinstance(call, s.Call) else None
+    if given is not None:
+        return placement.surely(OWN_DEVICES, use.frame, given) is not None
+    devices = certain(placement.ev.argument(use.applied, "devices") or frozenset())
+    return isinstance(devices, Applied) and devices.name == _OWN_DEVICES
+
+
+def _reduced(ev: Evaluator, ref: FunctionRef) -> Site | None:
+    """The reduction in a function that takes derivatives, or in one that is defined in it."""
+    within = {ref.index: ref}
+    for function in ev.project.modules[ref.path].summary.functions[ref.index + 1 :]:
+        if function.parent in within:
+            within[function.index] = ev.project.ref(ref.path, function.index)
+    if not any(ev.code(each).mentions(_DERIVATIVES) for each in within.values()):
+        return None
+    return next((Site(each, n) for each in within.values() for n in ev.code(each).calls_named(_REDUCTIONS)), None)
 
 
 def averaged_later(ev: Evaluator, calls: Calls, table: Typing, sites: Iterable[Site], axis: str) -> bool:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class DoneByAll(Rule):
+    """Every process does what one process is meant to do.
+
+    ## What it does
+
+    Finds calls that start the run of an experiment tracker (`wandb.init`, `mlflow.start_run`, `neptune.init_run`,
+    `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
+    and no argument tells the processes apart; with `--preview` also files that all processes write under one path.
+
+    ## Why it matters
+
+    The tracker shows one run for each process, each with the numbers of its own process only, and one cannot tell which
+    is which. Files on a shared disk are written by all processes at the same time: the last one wins, or they mix.
+
+    ## Example
+
+    ```python
+    import jax
+    import wandb
+
+    def train(config, step, batches):
+        jax.distributed.initialize()
+        wandb.init(project="demo", config=config)
+        for batch in batches:
+            wandb.log({"loss": step(batch)})
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import wandb
+
+    def train(config, step, batches):
+        jax.distributed.initialize()
+        wandb.init(project="demo", config=config, mode="online" if jax.process_index() == 0 else "disabled")
+        for batch in batches:
+            wandb.log({"loss": step(batch)})
+    ```
+
+    ## Limits
+
+    A program that lets every process start a run on purpose names the process in one of the arguments (`name`, `group`,
+    `tags`), and is not reported. Whether processes share a disk is not known.
+    """
+
+    code = "SPMD311"
+    name = "done-by-all"
+    several = True
+    partly_preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.done_by_all():
+            if found.writes:
+                message = "Every process writes this file, under the same path."
+                way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
+            else:
+                message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."
+                way_out = "Call it on one process only, pass mode= by jax.process_index(), or name the process in it."
+            yield self.finding(message=message, place=program.place(found.site), help=way_out)

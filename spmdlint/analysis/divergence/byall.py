@@ -1,0 +1,68 @@
+"""What every process does although one is meant to: start the run of a tracker, write the file of one path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.paths import opens_to_write
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.guarded import guarded
+from spmdlint.analysis.variance.origins import Origins
+from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+_OPENERS = ("builtins.open", "tensorflow.io.gfile.GFile")
+_CALLERS = 8
+"""How many levels of callers are asked for the process."""
+
+
+class DoneByAll(Struct, frozen=True):
+    """A call that every process makes, and whether it writes a file."""
+
+    site: Site
+    name: str
+    writes: bool
+
+
+def done_by_all(
+    evaluator: Evaluator, reach: Reach, multi: MultiProcess, content: Origins, *, preview: bool
+) -> Iterator[DoneByAll]:
+    """The calls in programs of several processes that nothing leaves to one of them; files only with ``preview``."""
+    control = Control(evaluator)
+    for ref in evaluator.project.functions():
+        if ref not in reach.host or not multi.needs(ref.path):
+            continue
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            callee = certain(evaluator.value(frame, call.function))
+            known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is None or not (known.once == "run" or (preview and _writes(frame, known, call))):
+                continue
+            if not _differs(content, frame, call) and _reached_by_all(content, control, reach, frame, number, _CALLERS):
+                yield DoneByAll(Site(ref, number), known.name, known.once != "run")
+
+
+def _writes(frame: Frame, known: Known, call: s.Call) -> bool:
+    return known.once == "file" or (known.name in _OPENERS and opens_to_write(frame, call))
+
+
+def _differs(content: Origins, frame: Frame, call: s.Call) -> bool:
+    """Whether a call is given something by which processes are told apart, such as a path of their own."""
+    found = (content.of(frame, argument.value) for argument in call.arguments)
+    return any(each is not None and each.kind != "data" for each in found)
+
+
+def _reached_by_all(content: Origins, control: Control, reach: Reach, frame: Frame, number: int, callers: int) -> bool:
+    """Whether a call is reached on some way on which no condition differs between processes."""
+    if callers == 0 or guarded(content, control, frame, number) is not None:
+        return False
+    edges = reach.callers.get(frame.ref, ())
+    return not edges or any(
+        _reached_by_all(content, control, reach, edge.caller, edge.number, callers - 1) for edge in edges
+    )
