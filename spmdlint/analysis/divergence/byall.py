@@ -14,7 +14,6 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.heuristics.multiprocess import MultiProcess
-from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 _OPENERS = ("builtins.open", "tensorflow.io.gfile.GFile")
@@ -42,14 +41,11 @@ def done_by_all(
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-            if known is None or not (known.once == "run" or (preview and _writes(frame, known, call))):
+            opens = known is not None and known.name in _OPENERS and opens_to_write(frame, call)
+            if known is None or not (known.once == "run" or (preview and (opens or known.once == "file"))):
                 continue
             if not _differs(content, frame, call) and _reached_by_all(content, control, reach, frame, number, _CALLERS):
                 yield DoneByAll(Site(ref, number), known.name, known.once != "run")
-
-
-def _writes(frame: Frame, known: Known, call: s.Call) -> bool:
-    return known.once == "file" or (known.name in _OPENERS and opens_to_write(frame, call))
 
 
 def _differs(content: Origins, frame: Frame, call: s.Call) -> bool:

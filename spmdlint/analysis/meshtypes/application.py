@@ -328,8 +328,11 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed == "nonlinear" and _guards(name, passed):
         typed = "linear"
     whole = len(passed.types) == 1 and not any(n in ("axis", "where") for n, _ in passed.keywords)
-    if typed == "mean" and passed.keyword("where") is not None:
-        return typer.combine("joined", passed.all(), site)
+    selected = passed.keyword("where") if typed == "mean" else None
+    if selected is not None:  # the sum of what is selected, divided by how much that is
+        alone = len(passed.types) == 1 and not any(n == "axis" for n, _ in passed.keywords)
+        both = [typer.combine("sum", each, site, whole=alone) for each in (passed.all(), [flat(selected)])]
+        return typer.combine("quotient" if alone else "joined", both, site)
     if name in _EINSUM and len(passed.types) > 1:
         operands = [flat(each) for each in passed.types[1:]]
         equation = passed.values.positional[0]

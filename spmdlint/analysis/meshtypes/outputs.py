@@ -103,7 +103,8 @@ class Outputs:
         if mapped.axis == UNNAMED:
             return  # each row may well be meant to be a result of its own
         for part, leaf in _parts(given.type, given.part):
-            if leaf.state(mapped.axis) == "partial" and mapped.rows.of_some_data(leaf.rows):
+            share = leaf.state(mapped.axis) == "partial" or leaf.marked("ratio", mapped.axis)
+            if share and mapped.rows.of_some_data(leaf.rows):
                 use, origin = mapped.use, leaf.held(mapped.axis).origin
                 library = use.applied.name.rpartition(".")[2]
                 yield OneRow(Site(frame.ref, number), use.site, library, mapped.axis, part, origin)
