@@ -105,8 +105,9 @@ class Closing:
         self._act_if_diverged(way)
         if self._background is not None:
             self._background.journal.drain()  # the last calls belong to how this process ended
-        hold = self._hold(way)
-        if not hold:
+        told = self._ending.verdict is not None  # and caught, or only reported: nothing is left to compare
+        hold = 0.0 if told else self._hold(way)
+        if not hold and not told:
             self._end_checks(outcome)
         state = self._publish(outcome)
         if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
@@ -118,9 +119,9 @@ class Closing:
         self._act_if_diverged(way)
         report = self._last_look(outcome, ended)
         if report is not None:
-            self._ending.declare(report)
+            self._ending.proclaim(report)  # to the others first: here it may be raised
             self._act_if_diverged(way)
-        if self._background is not None:
+        elif self._background is not None:
             if self._ending.verdict is None:
                 self._job.exchange.mark("over")
             self._ending.wake_all()
