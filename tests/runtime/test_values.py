@@ -89,8 +89,8 @@ def told(folder: Path, mode: str, cases: dict[str, str], **options: object) -> d
 TOLD = {
     "a number": "process 0: 0; process 1: 1.",
     "folded in": "fold_in at program.py",
-    "the sixth": "In call 5 of <lambda>, all were given the same.",
-    "drifted": "In call 1 of check_replicas, all were given the same.",
+    "the sixth": "Up to call 5 of <lambda>, what was compared was the same.",
+    "drifted": "Up to call 1 of check_replicas, what was compared was the same.",
 }
 
 # In background mode each case takes the time of a publication and of switching off: two jobs.
@@ -153,6 +153,20 @@ def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path)
     for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
         found = told(tmp_path, mode, case, environment={variable: value})
         assert found == {"one": ["clean"]}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_large_arrays_are_read_in_one_of_n_calls(mode: str, tmp_path: Path) -> None:
+    """The value is none of the sample."""
+    calls = "[both(x, np.where((np.arange(4096) == 5) & (call == {}), me, 0)) for call in range(1, 8)]"
+    cases = {f"in call {number}": calls.format(number) for number in (3, 4)}
+    found = told(tmp_path, mode, cases, environment={"SPMDLINT_VALUES": "all:3"})
+    assert found["in call 3"] == ["clean"]
+    kind, message, *_ = found["in call 4"]
+    assert kind == "value"
+    assert message.startswith("call 4 of processes 0-1 ")
+    assert " differs in the value of n: " in message
+    assert told(tmp_path, mode, {"sampled": calls.format(4)}) == {"sampled": ["clean"]}
 
 
 def test_values_that_only_some_processes_tell_do_not_end_the_comparison_of_the_calls(tmp_path: Path) -> None:
