@@ -261,11 +261,8 @@ class Leader:
             return None
         if len(ended) <= SMALL:
             # All are asked: a group that differs need not be one of this process, and a cycle has several.
-            with self._lock:
-                if self._proclaimed:
-                    return None  # the others, who act on it, might not answer any more
-                report = judge(self.asking.histories(sorted(ended), WINDOW), *self.asking.about)
-            if report is not None:
+            report = self.judge_all()
+            if report is not None or self._proclaimed:
                 return report
         if not groups:
             groups = self._own.ledger.groups()[:1]
@@ -319,9 +316,11 @@ class Leader:
         self._read_before[folder] = read
         return {process: sample for process, (_, sample) in read.items()}
 
-    def after_deaths(self) -> Report | None:
-        """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
+    def judge_all(self) -> Report | None:
+        """The verdict from the calls of all; of processes that were killed under a launcher, from their recordings."""
         with self._lock:
+            if self._proclaimed:
+                return None  # the others, who act on it, might not answer any more
             self._background.journal.drain()
             return judge(self.asking.histories(range(self._job.count), WINDOW), *self.asking.about)
 
