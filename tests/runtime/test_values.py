@@ -128,7 +128,7 @@ RIGHT = {
     "constants": "jax.jit(lambda x, w, b, lr: (x @ w * lr + b).sum())(x + jnp.ones(3), w, jnp.zeros(2), 0.1)",
     "own computation": "float(jax.jit(jnp.sum)(np.asarray(w) * me))",
     "pmap": "jax.pmap(lambda r: jax.lax.pmean(r.mean(), 'i'), axis_name='i')(np.ones((2, 3), 'f') * me)",
-    "logged": "me == 0 and print('scaled', x * 3.0)",
+    "logged": "me == 0 and print('scaled', (x * 3.0).shape)",
     "agreed before": "scaled(x, int(multihost_utils.process_allgather(np.int32(1000 * me)).max()))",
     "not used": "jax.jit(lambda x, unused: x.sum())(x, time.time() + me)",
     "no more than its precision": "scaled(x, 0.1 + 1e-12 * me)",
