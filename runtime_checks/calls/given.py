@@ -204,7 +204,7 @@ def on_the_host(value: Any) -> bool:
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "biufc" or value.dtype.kind == "V"
     if not hasattr(value, "is_fully_addressable"):
-        return hasattr(value, "aval") and hasattr(value, "__array__")  # a constant of NumPy in JAX's wrapping
+        return hasattr(value, "weak_type") and hasattr(value, "__array__")  # one of NumPy in the wrapping of JAX 0.8
     if getattr(value, "committed", True) or not value.is_fully_addressable or value.is_deleted():
         return False
     return all(device.platform == "cpu" for device in value.devices()) or _is_key(value)
