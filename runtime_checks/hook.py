@@ -229,6 +229,7 @@ class Hook:
             version=__version__,
             mode=options.mode,
             policy=options.on_divergence,
+            values=f"{options.values}:{options.values_every}",
             off=tuple(session.own.layers_off),
             past=past,
             site=site.path if site is not None else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -40,7 +41,8 @@ class Options:
     outside a launcher. ``ledger`` is a folder for a record of the last calls. ``join_within`` is how long, in seconds,
     a process waits for all others to enable the checks; if one does not, all go on unchecked. ``report_signal`` asks a
     process for a report in background mode, "off" is none. ``exit_status`` is that of a process which the checks end
-    after a divergence. ``values`` is what is compared of arrays from the host, but for the functions ``local_values``.
+    after a divergence. ``values`` is what is compared of arrays from the host, but for the functions ``local_values``,
+    and of large arrays only in one of ``values_every`` calls.
     """
 
     mode: Mode = "lockstep"
@@ -52,6 +54,7 @@ class Options:
     join_within: float = JOIN_WITHIN
     exit_status: int = DIVERGED_STATUS
     values: Compared = "sample"
+    values_every: int = 1
     local_values: tuple[str, ...] = ()
 
     @property
@@ -74,6 +77,7 @@ def choose(
     given = os.environ if environment is None else environment
     folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
     chosen_mode = mode or _mode_of(given) or "lockstep"
+    compared, compared_every = _values(given)
     usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
     policy = on_divergence or given.get(POLICY_VARIABLE) or usual
     if _mode_of(given) not in ("", *get_args(Mode)):
@@ -99,7 +103,8 @@ def choose(
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=join_within,
         exit_status=DIVERGED_STATUS if folder else _status(given),
-        values=_values(given),
+        values=compared,
+        values_every=compared_every,
         local_values=tuple(filter(None, given.get(LOCAL_VARIABLE, "").replace(",", " ").split())),
     )
 
@@ -148,11 +153,13 @@ def _status(given: Mapping[str, str]) -> int:
     return int(number)
 
 
-def _values(given: Mapping[str, str]) -> Compared:
-    chosen = given.get(VALUES_VARIABLE) or "sample"
-    if chosen not in get_args(Compared):
-        raise ValueError(f"{VALUES_VARIABLE} is {chosen!r}: use one of {', '.join(get_args(Compared))}.")
-    return chosen  # type: ignore[return-value]
+def _values(given: Mapping[str, str]) -> tuple[Compared, int]:
+    """What is compared of arrays from the host, and of large ones in one of how many calls."""
+    text = given.get(VALUES_VARIABLE) or "sample"
+    chosen, _, every = text.partition(":")
+    if chosen not in get_args(Compared) or not re.fullmatch(r"(:[1-9]\d*)?", text[len(chosen) :]):
+        raise ValueError(f"{VALUES_VARIABLE} is {text!r}: use one of {', '.join(get_args(Compared))}, or all:100.")
+    return chosen, int(every or 1)  # type: ignore[return-value]
 
 
 def _is_above_0(given: object) -> bool:

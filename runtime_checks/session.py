@@ -43,7 +43,7 @@ class Session:
         self.count = count
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
-        self.own = own = ThisProcess(Values(options.values, options.local_values))
+        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every))
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, checks, self._complete)
         self.others = others = OtherProcesses(job, own)

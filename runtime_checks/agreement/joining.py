@@ -38,6 +38,7 @@ class Member(msgspec.Struct, frozen=True):
     version: str = ""
     mode: str = ""
     policy: str = ""
+    values: str = ""
     off: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     site: str = ""
@@ -63,6 +64,7 @@ _FIELDS = (
     _Field("the releases of spmdlint differ", lambda one: one.version or "unknown", "Install the same one everywhere."),
     _Field("the modes differ", lambda one: one.mode, "Give enable() the same mode on every process."),
     _Field("on_divergence differs", lambda one: one.policy, "Give enable() the same policy on every process."),
+    _Field("SPMDLINT_VALUES differs", lambda one: one.values, "Give it the same value on every process."),
     _Field(
         "not the same calls are seen",
         lambda one: f"without the layers {', '.join(one.off)}" if one.off else "all layers are on",

@@ -109,6 +109,7 @@ class Leader:
         self._excused_values: set[tuple[int, str]] = set()  # of which the calls are compared
         self._in_calls: set[tuple[int, str]] = set()  # those whose calls differ, and not only what they are given
         self._lock = BoundedLock(BLOCKED_AFTER)
+        self._proclaimed = False
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self._absent = Absent(job, parts.others, background.journal)
         self.asking = Asking(job, parts.others, background)
@@ -120,9 +121,7 @@ class Leader:
             return  # which reaches processes at different times
         for group in self._own.ledger.groups():
             for folder in self._folders(group, now):
-                report = self._look_at(group, folder, now)
-                if report is not None:
-                    self._verdicts.proclaim(report)
+                if self._look_at(group, folder, now):
                     return
 
     def _folders(self, group: Group, now: float) -> list[str]:
@@ -138,7 +137,8 @@ class Leader:
     def _gone(self, process: int) -> bool:
         return self._job.gone(process) is not None
 
-    def _look_at(self, group: Group, folder: str, now: float) -> Report | None:
+    def _look_at(self, group: Group, folder: str, now: float) -> bool:
+        """Compare the samples of a folder; returns whether they have led to a verdict."""
         watched = self._watched.setdefault(folder, _Watched())
         changed = self._read(group, folder, watched, now)
         samples = watched.samples
@@ -155,11 +155,14 @@ class Leader:
             if seen != watched.looked_into or ((differ or short) and now > watched.again):
                 watched.pause = AGAIN if seen != watched.looked_into else watched.pause * 2
                 watched.looked_into, watched.again = seen, now + watched.pause
-                report = self.inquire(group, differ | short, samples, far=bool(differ or short))
-                if report is not None:
-                    return report
+                with self._lock:  # also until it is told: the end of the program waits for that
+                    report = self.inquire(group, differ | short, samples, far=bool(differ or short))
+                    if report is not None:
+                        self._proclaimed = True
+                        self._verdicts.proclaim(report)
+                        return True
         self.lateness.look(group, samples, watched.moved, now)
-        return None
+        return False
 
     def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
         """Read a folder; returns the processes that have published since the last look."""
@@ -258,9 +261,8 @@ class Leader:
             return None
         if len(ended) <= SMALL:
             # All are asked: a group that differs need not be one of this process, and a cycle has several.
-            with self._lock:
-                report = judge(self.asking.histories(sorted(ended), WINDOW), *self.asking.about)
-            if report is not None:
+            report = self.judge_all()
+            if report is not None or self._proclaimed:
                 return report
         if not groups:
             groups = self._own.ledger.groups()[:1]
@@ -314,9 +316,11 @@ class Leader:
         self._read_before[folder] = read
         return {process: sample for process, (_, sample) in read.items()}
 
-    def after_deaths(self) -> Report | None:
-        """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
+    def judge_all(self) -> Report | None:
+        """The verdict from the calls of all; of processes that were killed under a launcher, from their recordings."""
         with self._lock:
+            if self._proclaimed:
+                return None  # the others, who act on it, might not answer any more
             self._background.journal.drain()
             return judge(self.asking.histories(range(self._job.count), WINDOW), *self.asking.about)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -27,6 +27,7 @@ Given = Mapping[str, str]
 WHOLE, SAMPLE = 1024, 256  # values up to which all of an array count, and of a larger one, how many
 REMEMBERED = 1024  # values that can be told, each of up to WHOLE numbers
 FREE = "local"  # the tag of what may differ
+UNREAD = ""  # that of an array that is not looked at in this call: it agrees with anything
 SHOWN = 16
 _IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules about values
 
@@ -34,12 +35,15 @@ _IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules 
 class Values:
     """The tags of the values of this process, and the values behind them, for reports.
 
-    ``compared`` is what of a large array counts; ``but`` are functions whose arguments may differ.
+    ``compared`` is what of a large array counts, in one of ``every`` calls; ``but`` are functions whose arguments may
+    differ.
     """
 
-    def __init__(self, compared: Compared = "sample", but: Collection[str] = ()) -> None:
+    def __init__(self, compared: Compared = "sample", but: Collection[str] = (), every: int = 1) -> None:
         self._compared = compared
         self._but = frozenset(but)
+        self._every = every
+        self._passed: Counter[str] = Counter()
         self._arrays = Provenance()
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._makers: OrderedDict[str, str] = OrderedDict()
@@ -57,20 +61,23 @@ class Values:
         found: dict[str, str] = {}
         last = len(values) - 1
         for number, value in enumerate(values):
-            tag = self.tag(value) if used is None or number in used else None
+            tag = self.tag(value, f"{function} {last - number}") if used is None or number in used else None
             if tag is not None:
                 found[str(last - number)] = tag
         return found
 
-    def tag(self, value: Any) -> str | None:
-        """The tag of a value from the host, or of an array made of such values; None for any other."""
+    def tag(self, value: Any, place: str = "") -> str | None:
+        """The tag of a value from the host, or of an array made of such values; None for any other.
+
+        ``place`` is the function and argument it is passed to: of the large arrays there, not all need be read.
+        """
         if isinstance(value, int | float | complex):
             return _number(value)
         value = getattr(value, "_base_array", value)  # of an array of random keys
         held = self._arrays.tag_of(value)
         if held != UNKNOWN:
             return None if held == FREE else held
-        return self._digest(value) if on_the_host(value) else None
+        return self._digest(value, place) if on_the_host(value) else None
 
     def is_from_host(self, value: Any) -> bool:
         """Whether JAX places the value anew at each call."""
@@ -79,13 +86,17 @@ class Values:
             on_the_host(value) and self._arrays.tag_of(value) == UNKNOWN
         )
 
-    def _digest(self, array: Any) -> str | None:
+    def _digest(self, array: Any, place: str) -> str | None:
         import jax
         import numpy as np
 
         held = np.asarray(array)
         if held.size > WHOLE and self._compared == "small":
             return None
+        if held.size > WHOLE and place and self._every > 1:
+            self._passed[place] += 1
+            if self._passed[place] % self._every != 1:
+                return UNREAD
         if held.size > WHOLE and self._compared == "sample":
             held = held.reshape(-1)[_sampled(held.size)] if held.flags.c_contiguous else held.flat[_sampled(held.size)]
         if held.dtype.itemsize == 8 and not _x64():
@@ -104,6 +115,8 @@ class Values:
 
     def derived(self, digest: str, given: Given, outputs: Sequence[Any], where: str) -> None:
         """The outputs of a call without a collective are made of what it was given."""
+        if UNREAD in given.values():
+            return
         told = ", ".join(self.words(tag).partition(" digest ")[0] for tag in list(given.values())[:2])[:200]
         for number, output in enumerate(outputs if given else ()):
             text = f"{digest}{sorted(given.items())}{number}"
@@ -138,7 +151,9 @@ class Values:
     def told(self, given: Given) -> dict[str, GivenRecord]:
         """What a call is given, for readers."""
         return {
-            key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)} for key, tag in given.items()
+            key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)}
+            for key, tag in given.items()
+            if tag != UNREAD
         }
 
 
@@ -169,7 +184,7 @@ def given_digest(given: Given) -> int:
 
 def conflict(one: Given, other: Given) -> str | None:
     """The first of what two processes are both given that is not the same: of arguments, the first one."""
-    keys = [key for key, tag in one.items() if other.get(key, tag) != tag]
+    keys = [key for key, tag in one.items() if tag != UNREAD and other.get(key, UNREAD) not in (tag, UNREAD)]
     return min(keys, key=lambda key: (-int(key) if key.isdigit() else 0, key), default=None)
 
 
@@ -189,7 +204,7 @@ def on_the_host(value: Any) -> bool:
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "biufc" or value.dtype.kind == "V"
     if not hasattr(value, "is_fully_addressable"):
-        return hasattr(value, "aval") and hasattr(value, "__array__")  # a constant of NumPy in JAX's wrapping
+        return hasattr(value, "weak_type") and hasattr(value, "__array__")  # one of NumPy in the wrapping of JAX 0.8
     if getattr(value, "committed", True) or not value.is_fully_addressable or value.is_deleted():
         return False
     return all(device.platform == "cpu" for device in value.devices()) or _is_key(value)

@@ -102,11 +102,11 @@ class Closing:
     def _close(self, outcome: Outcome) -> None:
         way = WAYS[outcome.state]
         self._setup.publish()
-        self._act_if_diverged(way)
+        told = self._act_if_diverged(way)  # and caught, or only reported: nothing is left to compare
         if self._background is not None:
             self._background.journal.drain()  # the last calls belong to how this process ended
-        hold = self._hold(way)
-        if not hold:
+        hold = 0.0 if told else self._hold(way)
+        if not hold and not told:
             self._end_checks(outcome)
         state = self._publish(outcome)
         if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
@@ -118,11 +118,9 @@ class Closing:
         self._act_if_diverged(way)
         report = self._last_look(outcome, ended)
         if report is not None:
-            self._ending.declare(report)
-            self._act_if_diverged(way)
-        if self._background is not None:
-            if self._ending.verdict is None:
-                self._job.exchange.mark("over")
+            self._ending.proclaim(report)  # to the others first: here it may be raised
+        if not self._act_if_diverged(way) and self._background is not None:
+            self._job.exchange.mark("over")
             self._ending.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
@@ -197,10 +195,11 @@ class Closing:
             return way.rehearsal
         return min(way.background, ELASTIC_HOLD) if is_elastic() else way.background
 
-    def _act_if_diverged(self, way: Way) -> None:
+    def _act_if_diverged(self, way: Way) -> bool:
+        """Act on the verdict; if this returns, whether there is one."""
         ending = self._ending
         if ending.look() is None:
-            return
+            return False
         if way.goes_on:
             if not ending.acknowledged.is_set():  # what was raised before, the program has caught
                 ending.act()
@@ -208,6 +207,7 @@ class Closing:
             ending.tell()
         else:
             ending.leave()
+        return True
 
     def _last_look(self, outcome: Outcome, ended: dict[int, State]) -> Report | None:
         """Checks that are possible only when all have ended."""

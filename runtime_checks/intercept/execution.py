@@ -78,6 +78,7 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
             source=getattr(debug, "func_src_info", None),
             values=args,
             names=getattr(debug, "arg_names", None),
+            broadcast=[number for number, axis in enumerate(named["in_axes"]) if axis is None],
             loose=True,
         )
 

@@ -96,7 +96,7 @@ class HostCalls:
         if self._journal.retired:
             return
         tags: dict[str, str] = vars(self._given)
-        tag = self._observer.own.values.tag(value)
+        tag = self._observer.own.values.tag(value, f"{self._program.function} {key}")
         if tag is not None:
             tags[key] = tag
         if key == self._last:

@@ -52,7 +52,8 @@ class Context:
 
     ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
     A ``loose`` context is not removed by its creator: the next execution ends it. ``tree`` is the
-    `PyTreeDef` of the arguments, and ``jaxpr`` what they are given to, None if it is not known.
+    `PyTreeDef` of the arguments, and ``jaxpr`` what they are given to, None if it is not known. ``broadcast`` are the
+    arguments of old ``pmap`` that are one value: the others are this process's rows.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Context:
     static: Mapping[str, str] = field(default_factory=dict)
     tree: Any = None
     jaxpr: Any = None
+    broadcast: Collection[int] | None = None
     agreed: str | None = None
     agreed_module: str | None = None
     loose: bool = False
@@ -158,7 +160,7 @@ class Observer:
         if compiled.communication is Communication.YES and context is not None and self.caller.me in process_of:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
-            used = _used_by(context.jaxpr)
+            used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
             context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used=used))
         return compiled
 
@@ -231,7 +233,7 @@ class Observer:
         agreed = context.agreed if context is not None else None
         if agreed is None and self.thread.in_barrier:
             return None
-        used = _used(execute, values)
+        used = _used(execute, values) if context is None or context.broadcast is None else context.broadcast
         call = self._call(known.program, known.compiled, context, values, execute, used)
         if call.given and self._background is not None:
             self._look_at(call, sorted(used))

@@ -175,8 +175,8 @@ def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
 
 
 def last_agreed(function: str, index: int | None) -> list[str]:
-    """The remark on the last call that was given the same values on all processes; none if there is no such call."""
-    return [f"In call {index} of {function}, all were given the same."] if index is not None else []
+    """The remark on the last call that was given the same values, as far as they are known; none if there is none."""
+    return [f"Up to call {index} of {function}, what was compared was the same."] if index is not None else []
 
 
 def undecided(function: str) -> str:

@@ -237,7 +237,7 @@ class Watcher:
             return
         processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
         if self._background is not None:
-            report = self._background.leader.after_deaths()
+            report = self._background.leader.judge_all()
             if report is not None:
                 self._ending.declare(report)
                 self._ending.leave()

@@ -81,8 +81,8 @@ class Schedule:
     expected: Expected
 
 
-def generate(seed: int, mode: str = "lockstep") -> Schedule:
-    """The schedule of a seed, and what the model says of it in a mode."""
+def generate(seed: int) -> Schedule:
+    """The schedule of a seed, and what the model says of it."""
     rng = random.Random(seed)
     processes = rng.choice([2, 2, 3, 3, 4])
     everyone = tuple(range(processes))
@@ -112,7 +112,7 @@ def generate(seed: int, mode: str = "lockstep") -> Schedule:
     steps = [
         [step for step in (mine if process == victim else common) if process in step["group"]] for process in everyone
     ]
-    return Schedule(seed, processes, fault, victim, steps, _expect(fault, victim, steps, mine, common, mode))
+    return Schedule(seed, processes, fault, victim, steps, _expect(fault, victim, steps, mine, common))
 
 
 def draw(rng: random.Random) -> list[list[Step]]:
@@ -142,17 +142,14 @@ def _prepare(step: Step, fault: str, everyone: tuple[int, ...]) -> None:
         step.update(op="greatest")
 
 
-def entries(steps: list[Step], group: tuple[int, ...], mode: str) -> list[tuple[Any, ...]]:
-    """What a process's ledger for a group holds after these steps: function, then what decides and explains.
-
-    A barrier is one call in lockstep; in background mode it is two, its name and the gathering inside it.
-    """
+def entries(steps: list[Step], group: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """What a process's ledger for a group holds after these steps: function, then what decides and explains."""
     made: list[tuple[Any, ...]] = []
     for step in steps:
         if tuple(step["group"]) != group or step["op"] in ENDING:
             continue
         if step["op"] == "barrier":
-            made += [("barrier", "name", step["name"]), ("gather", "", "")][: 1 if mode == "lockstep" else 2]
+            made.append(("barrier", "name", step["name"]))
             continue
         op, k, bias = (
             step["op"],
@@ -163,16 +160,14 @@ def entries(steps: list[Step], group: tuple[int, ...], mode: str) -> list[tuple[
     return made
 
 
-def _expect(
-    fault: str, victim: int, steps: list[list[Step]], mine: list[Step], common: list[Step], mode: str
-) -> Expected:
+def _expect(fault: str, victim: int, steps: list[list[Step]], mine: list[Step], common: list[Step]) -> Expected:
     groups = {tuple(step["group"]) for step in common if victim in step["group"]}
     if fault in ENDING:
-        return Expected("missing", [(g, len(entries(steps[victim], g, mode)) + 1) for g in groups])
+        return Expected("missing", [(g, len(entries(steps[victim], g)) + 1) for g in groups])
     for group in sorted(groups):
-        theirs, own = entries(common, group, mode), entries(mine, group, mode)
+        theirs, own = entries(common, group), entries(mine, group)
         if theirs != own:
-            return _first(group, theirs, own, mode)
+            return _first(group, theirs, own)
     # Group by group all is equal: only the order between groups was changed, and that is a circle of waits where
     # the victim shares both groups with somebody.
     order = [tuple(step["group"]) for step in common if victim in step["group"]]
@@ -183,7 +178,7 @@ def _expect(
     return Expected(None, [])
 
 
-def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tuple[Any, ...]], mode: str) -> Expected:
+def _first(group: tuple[int, ...], theirs: list[tuple[Any, ...]], own: list[tuple[Any, ...]]) -> Expected:
     for number, (one, other) in enumerate(zip(theirs, own, strict=False), 1):
         if one != other:
             if one[0] != other[0]:
@@ -318,7 +313,7 @@ def main() -> int:
     given = ask.parse_args()
     if given.harm:
         return harm.campaign(range(given.seed, given.seed + given.schedules), given.mode, given.state, draw)
-    schedules = [generate(given.seed + n, given.mode) for n in range(given.schedules)]
+    schedules = [generate(given.seed + n) for n in range(given.schedules)]
     outcomes: dict[int, str] = {}
     if given.state is not None and given.state.exists():
         outcomes = {int(seed): word for seed, word in json.loads(given.state.read_text()).items()}

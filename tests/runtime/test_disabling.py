@@ -35,6 +35,25 @@ def test_a_divergence_just_before_is_found(policy: str, status: int, tmp_path: P
         assert ("went on: disable() was called" in output) == (policy == "report")
 
 
+def test_after_a_divergence_that_is_caught_no_process_waits_for_another(tmp_path: Path) -> None:
+    """Who would be held at its second ``disable()`` would come to ``enable()`` after the other has ended."""
+    body = """try:
+    runtime_checks.disable()
+except runtime_checks.DivergenceError:
+    print("caught")
+runtime_checks.disable()
+runtime_checks.enable(mode="background")
+runtime_checks.disable()
+"""
+    source = DIVERGES.replace("POLICY", "raise").replace("runtime_checks.disable()\n", body, 1)
+    ended = alone(tmp_path, source)
+    assert [one[0] for one in ended] == [0, 0], ended
+    for _, output in ended:
+        assert "caught" in output
+        assert "went on: disable() was called" in output
+        assert "off in all processes" not in output, ended
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_what_comes_after_is_not_compared(mode: str, tmp_path: Path) -> None:
     run = rehearse(
