@@ -18,8 +18,7 @@ class UntiledGather(Rule):
     Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is sharded along an axis of a
     mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or returned by a
     `jit` or `shard_map` that declares it. Also finds calls in a branch that is taken only if the array's
-    `is_fully_addressable` is false, calls whose result is reshaped to the shape of the gathered array, and calls
-    for parameters or state in the branch for several processes, if the branch for one uses them as they are.
+    `is_fully_addressable` is false, and calls whose result is reshaped to the shape of the gathered array.
 
     In the body of a `shard_map`, finds matrices whose rows a spec splits, and which are gathered by
     `jax.lax.all_gather` without `tiled=True` and then multiplied by from the left.
@@ -27,9 +26,10 @@ class UntiledGather(Rule):
     ## Why it matters
 
     Without `tiled`, the arrays of the processes are stacked along a new axis. A global array exists only once, so there
-    is nothing to stack: JAX raises if there are several processes. On a single process the new axis is added, and the
-    code after it gets one axis too many. The parts of a matrix that `all_gather` stacks are likewise a batch of
-    matrices, each with too few rows for the product.
+    is nothing to stack: from JAX 0.8 on, it raises if there are several processes. (A program that uses names which
+    were gone by then is told with `--preview` only.) On a single process the new axis is added, and the code after it
+    gets one axis too many. The parts of a matrix that `all_gather` stacks are likewise a batch of matrices, each with
+    too few rows for the product.
 
     ## Example
 
@@ -111,13 +111,6 @@ class UntiledGather(Rule):
                     "Pass tiled=True if this is a global array: every process then gets the whole array. If each "
                     "process has its own array, take one row of the gathered result, or the mean of its rows."
                 )
-            elif found.plain:
-                said = f"{found.reader} without tiled=True stacks what the processes have"
-                fact = (
-                    f"but {at} uses the same state as it is where there is one process: with several processes, each "
-                    "array has an axis more, and JAX raises for arrays that span processes."
-                )
-                made = "Here it is used as it is."
             else:
                 said = f"The condition at {at} says that this array has parts on other processes"
                 made = "This is tested here."

@@ -84,6 +84,7 @@ from spmdlint.program.link import Project
 from spmdlint.program.summary import Attribute, Call
 from spmdlint.releases import Releases
 
+_REFUSES_GLOBAL = (0, 8)
 MultiProcessSetting = Literal["auto", "always", "never"]
 _MENDED_AT_THE_SOURCE = frozenset(
     ("clock", "entropy", "files", "signal", "completion", "hash", "set", "listing", "shuffled")
@@ -311,8 +312,15 @@ class Program:
         yield from self._reads.found()
 
     def untiled_gathers(self) -> Iterator[WholeRead]:
-        """Gatherings that stack the parts of an array that is already global."""
-        yield from self._reads.untiled()
+        """Gatherings that stack the parts of an array that is already global.
+
+        JAX refuses that since 0.8. A program that uses names which were gone by then does not run on it, and counts
+        with ``preview`` only.
+        """
+        component, found = self.project.component, tuple(self._reads.untiled())
+        gone = (use for use in self.absent_names() if not use.change.added and use.change.since <= _REFUSES_GLOBAL)
+        older = {component[use.site.ref.path] for use in gone} if found and not self.preview else set()
+        yield from (each for each in found if component[each.site.ref.path] not in older)
 
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Device lists that contain one device twice."""

@@ -103,6 +103,7 @@ KEYS: Mapping[str, str] = {
     "parallel": "every process must make this call",
     "compiled": "a call that a `jit` traces becomes part of its program",
     "checkpoint": "it saves or restores a checkpoint, together with the other processes",
+    "until": "for a checkpoint: a name that only the releases have in which the call is no parallel call yet",
     "among": "the parameter that names the processes which take part; without it, all do",
     "label": "the parameter that is a name by which processes match their calls",
     "agreement": "its result is the same on every process, whatever its arguments are",
@@ -113,8 +114,7 @@ KEYS: Mapping[str, str] = {
     "gathers": "it gives all processes the values of each",
     # what must be the same on all processes
     "pure": "it only returns its result and changes none of its arguments, so the result must be used",
-    "agree": "by parameter, the facets in which its arguments must be the same on all processes; several are separated "
-    "by spaces",
+    "agree": "by parameter, the facets in which its arguments must agree between the processes, separated by spaces",
     "laid_out": "the parameter that says how an argument is laid out over devices; of a map, how its arguments are",
     # values that differ
     "source": "why its result differs between processes; one of the sources above",

@@ -77,6 +77,7 @@ class Known(Struct, frozen=True):
     parallel: bool = False
     compiled: bool = False
     checkpoint: bool = False
+    until: str = ""
     agreement: bool = False
     any_shape: bool = False
     gathers: bool = False

@@ -24,7 +24,6 @@ class Reading(Struct, frozen=True):
     local: frozenset[str]
     over_all: frozenset[str]
     arrays_of: frozenset[str]
-    states: frozenset[str]
     host: frozenset[str]
     here: frozenset[str]
     eager: frozenset[str]

@@ -19,9 +19,10 @@ from spmdlint.analysis.callgraph.arguments import by_arguments, unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters, Implied
 from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
-from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
+from spmdlint.analysis.callgraph.participants import is_older, pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -64,7 +65,8 @@ class ParallelCall(Struct, frozen=True):
     ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all processes
     of the job take part, and not only those that own the devices it runs on; except if it is ``of_devices``, because it
     gathers an array that may be on the devices of only some processes. ``carried`` says that a call takes what it
-    returned before, like a training step, whose state is on all devices.
+    returned before, like a training step, whose state is on all devices; ``handed``, that the queried function hands on
+    an argument to it and returns the result, so that a caller may do that.
     """
 
     name: str
@@ -75,6 +77,7 @@ class ParallelCall(Struct, frozen=True):
     of_devices: bool = False
     checkpoint: bool = False
     carried: bool = False
+    handed: bool = False
     label: str | None = None
     """The name by which the processes match the call, if it is known."""
     only_for: tuple[tuple[str, bool], ...] = ()
@@ -279,7 +282,7 @@ class Effects:
         callees = self.callees(frame, operation)
         step = unknown_map(frame, operation, callees, self.placement.is_for_all)
         if step is not None:
-            carried = carries(self.ev.function(frame), number, operation)
+            carried = carries(frame.code, number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
             return
         name = self.placement.computes_everywhere(frame, number, operation)
@@ -365,8 +368,8 @@ class Effects:
                     strength = "strong"
                 if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
                     return
-                carried = carries(self.ev.function(frame), number, operation)
-                yield ParallelCall(self._name(callee, site), strength, callee.site, (site,), carried=carried)
+                made = ParallelCall(self._name(callee, site), strength, callee.site, (site,), handed=True)
+                yield _taken_on(frame.code, number, operation, made)
                 return
         yield from self._through(frame, number, operation, callee)
 
@@ -375,7 +378,7 @@ class Effects:
         known, site = self.ev.knowledge.get(callee.name), Site(frame.ref, number)
         if known is None or (known.checkpoint and told_who_takes_part(self.ev, frame, operation)):
             return
-        if known.checkpoint and pretends_to_be_one(self.ev, frame, number):
+        if known.checkpoint and (pretends_to_be_one(self.ev, frame, number) or is_older(self.ev, frame, known)):
             return
         if known.among is not None and passed(operation, known.among, known.positional) is not None:
             return
@@ -413,7 +416,7 @@ class Effects:
                 for inner in self.of_function(target.frame):
                     still = self._still_for(target.frame, operation, frame, inner) if inner.only_for else inner
                     if still is not None:
-                        yield replace(still, path=(site, *inner.path))
+                        yield _taken_on(frame.code, number, operation, replace(still, path=(site, *inner.path)))
 
     def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
         """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""
@@ -477,9 +480,30 @@ def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
     return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
 
 
-def carries(function: s.Function, number: int, operation: s.Call) -> bool:
+def _taken_on(code: Code, number: int, call: s.Call, made: ParallelCall) -> ParallelCall:
+    """A parallel call with what the call that makes it here says of its state."""
+    if not made.handed:
+        return made
+    return replace(made, carried=made.carried or carries(code, number, call), handed=_hands_on(code, number, call))
+
+
+def _hands_on(code: Code, number: int, call: s.Call) -> bool:
+    """Whether a call is passed an argument of the function around it, which returns the result, or parts of it."""
+    given = {code.root_of(argument.value) for argument in call.arguments}
+    if not any(parameter in given for parameter, _ in code.of_kind(s.Parameter)):
+        return False
+    made = {number, *(item for item, each in code.of_kind(s.Item) if code.root_of(each.value) == number)}
+    shown = {n for n, each in code.of_kind(s.Display) if not made.isdisjoint(map(code.root_of, each.elements))}
+    stored = [s.Load(each.name) for _, each in code.of_kind(s.Store) if code.root_of(each.value) in made]
+    ends = [code.root_of(each.value) for _, each in code.returns if each.value is not None]
+    return any(end in made | shown or code.operations[end] in stored for end in ends)
+
+
+def carries(code: Code, number: int, operation: s.Call) -> bool:
     """Whether the result of a call is stored where one of its arguments came from: ``state = step(state, batch)``."""
-    taken = {_place(function, argument.value) for argument in operation.arguments} - {None}
+    function = code.function
+    given_from = [place for each in operation.arguments for place in (each.value, code.root_of(each.value))]
+    taken = {_place(function, each) for each in given_from} - {None}
     block = function.blocks[function.block_of[number]].operations
     given = {number}
     for other in block[block.index(number) + 1 :]:

@@ -19,7 +19,9 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.link import Module
 
 _DEPTH = 4
 _PATCH = frozenset(("patch", "object"))
@@ -105,3 +107,19 @@ def _leaves_some_out(options: Arguments) -> bool:
 def _given(arguments: Arguments) -> list[Value]:
     each = (*arguments.positional, *(values for _, values in arguments.keywords))
     return [value for values in each for value in values]
+
+
+def is_older(ev: Evaluator, frame: Frame, known: Known) -> bool:
+    """Whether a program uses a name that only releases have in which a function is no parallel call yet."""
+    home, _, last = known.until.rpartition(".")
+    component = ev.project.component
+    same = (each for path, each in ev.project.modules.items() if component[path] == component[frame.ref.path])
+    return bool(known.until) and any(last in each.words and _names(each, home, last) for each in same)
+
+
+def _names(module: Module, home: str, last: str) -> bool:
+    """Whether a file imports a name of a module, or asks the module for it."""
+    if any((each.module, each.name) == (home, last) or each.module == f"{home}.{last}" for each in module.imports):
+        return True
+    asked = ((f, each) for f in module.summary.functions for each in f.operations if isinstance(each, s.Attribute))
+    return any(each.name == last and f.operations[each.base] == s.Load(home) for f, each in asked)

@@ -167,7 +167,7 @@ def _followed(
         if function.binds(operation.name):
             stores = sorted(evaluator.reaching(frame, number, operation.name))
             yield from _each(evaluator, ((frame, store) for store in stores), written, depth)
-    elif isinstance(operation, s.Call):
+    else:
         yield from _each(evaluator, _returned(evaluator, frame, operation), written, depth)
 
 
@@ -183,15 +183,21 @@ def _each(
     yield from found
 
 
-def _returned(evaluator: Evaluator, frame: Frame, call: s.Call) -> list[Place]:
-    """The places of what a call of a function of the project returns."""
+def _returned(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> list[Place]:
+    """The places of what a call of a function of the project returns; of an iteration, what its generator yields."""
+    iterated = operation.iterable if isinstance(operation, s.Next) else None
+    call = frame.code.operations[frame.code.root_of(iterated)] if iterated is not None else operation
+    if not isinstance(call, s.Call):
+        return []
     made = certain(evaluator.value(frame, call.function))
     callee = evaluator.objects.called(made) if made is not None else None
-    if not isinstance(callee, FunctionValue) or evaluator.project.function(callee.ref).generator:
+    if not isinstance(callee, FunctionValue) or evaluator.project.function(callee.ref).generator is (iterated is None):
         return []
     inner = evaluator.entered_frame(callee, evaluator.arguments(frame, call), frame.depth + 1)
-    given = returns(evaluator, inner) if inner is not None else ()
-    return [(inner, value) for _, value in given if value is not None and inner is not None]
+    if inner is None:
+        return []
+    given = returns(evaluator, inner) if iterated is None else ((n, o.value) for n, o in inner.code.of_kind(s.Yield))
+    return [(inner, value) for _, value in given if value is not None]
 
 
 def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | None]]:

@@ -166,7 +166,7 @@ class SetLoops:
         for block in blocks:
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if not isinstance(operation, s.Call) or not carries(function, number, operation):
+                if not isinstance(operation, s.Call) or not carries(frame.code, number, operation):
                     continue
                 for callee in ordered(self.ev.value(frame, operation.function)):
                     known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
@@ -200,7 +200,7 @@ class SetLoops:
         for block in blocks:
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Call) and carries(function, number, operation):
+                if isinstance(operation, s.Call) and carries(frame.code, number, operation):
                     callees = self.ev.value(frame, operation.function)
                     if any(isinstance(c, External) and c.name.startswith(_SPLITTERS) for c in callees):
                         return True

@@ -333,7 +333,8 @@ class Conditions:
     def one_process(assumptions: Assumptions) -> bool:
         """Whether these assumptions imply that the job has one process."""
         one: Key = ("constant", "1")
-        if assumptions.get(("<", _OWN_DEVICES, _DEVICES)) is False:
+        same = (("==", _OWN_DEVICES, _DEVICES), ("==", _DEVICES, _OWN_DEVICES))
+        if any(map(assumptions.get, same)) or assumptions.get(("<", _OWN_DEVICES, _DEVICES)) is False:
             return True  # all devices belong to this process
         return assumptions.get(("==", _COUNT, one)) is True or assumptions.get(("<", one, _COUNT)) is False
 
