@@ -71,6 +71,7 @@ class UntiledGather(Rule):
     code = "SPMD112"
     name = "untiled-gather"
     several = True
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._of_processes(program)
