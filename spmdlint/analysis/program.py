@@ -312,11 +312,7 @@ class Program:
         yield from self._reads.found()
 
     def untiled_gathers(self) -> Iterator[WholeRead]:
-        """Gatherings that stack the parts of an array that is already global.
-
-        JAX refuses that since 0.8. A program that uses names which were gone by then does not run on it, and counts
-        with ``preview`` only.
-        """
+        """Gatherings of global arrays, which JAX refuses since 0.8; with ``preview`` also beside older names."""
         component, found = self.project.component, tuple(self._reads.untiled())
         gone = (use for use in self.absent_names() if not use.change.added and use.change.since <= _REFUSES_GLOBAL)
         older = {component[use.site.ref.path] for use in gone} if found and not self.preview else set()

@@ -14,9 +14,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.heuristics.multiprocess import MultiProcess
-from spmdlint.program import summary as s
 
-_OPENERS = ("builtins.open", "tensorflow.io.gfile.GFile")
 _CALLERS = 8
 """How many levels of callers are asked for the process."""
 
@@ -41,17 +39,16 @@ def done_by_all(
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-            opens = known is not None and known.name in _OPENERS and opens_to_write(frame, call)
-            if known is None or not (known.once == "run" or (preview and (opens or known.once == "file"))):
+            if known is None or known.once is None:
                 continue
-            if not _differs(content, frame, call) and _reached_by_all(content, control, reach, frame, number, _CALLERS):
-                yield DoneByAll(Site(ref, number), known.name, known.once != "run")
-
-
-def _differs(content: Origins, frame: Frame, call: s.Call) -> bool:
-    """Whether a call is given something by which processes are told apart, such as a path of their own."""
-    found = (content.of(frame, argument.value) for argument in call.arguments)
-    return any(each is not None and each.kind != "data" for each in found)
+            writes = known.once == "file"  # what can read as well writes if its mode says so
+            if writes and (not preview or (known.reads and not opens_to_write(frame, call))):
+                continue
+            given = (content.of(frame, argument.value) for argument in call.arguments)
+            if any(each is not None and each.kind != "data" for each in given):
+                continue  # the processes are told apart, by a path of their own for example
+            if _reached_by_all(content, control, reach, frame, number, _CALLERS):
+                yield DoneByAll(Site(ref, number), known.name, writes)
 
 
 def _reached_by_all(content: Origins, control: Control, reach: Reach, frame: Frame, number: int, callers: int) -> bool:

@@ -126,11 +126,11 @@ class Contracts:
 
     def _in_tree(self, demand: Demand) -> Reason | None:
         """Why an argument differs, or something in it if it is a tree."""
-        for (frame, part), _ in tree(self.ev, demand.frame, demand.value):
-            found = self.content.of(frame, part)
+        for place, _ in tree(self.ev, demand.frame, demand.value):
+            found = self.content.of(*place)
             if found is not None:
-                is_whole = (frame, part) == (demand.frame, demand.value)
-                return found if is_whole else self.content.step(frame, part, "it is in this argument", found)
+                is_whole = place == (demand.frame, demand.value)
+                return found if is_whole else self.content.step(*place, "it is in this argument", found)
         return None
 
     def _copied(self, demand: Demand) -> Reason | None:

@@ -327,12 +327,10 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return typer.combine("linear", [flat(passed.types[0])], site)
     if typed == "nonlinear" and _guards(name, passed):
         typed = "linear"
-    whole = len(passed.types) == 1 and not any(n in ("axis", "where") for n, _ in passed.keywords)
-    selected = passed.keyword("where") if typed == "mean" else None
-    if selected is not None:  # the sum of what is selected, divided by how much that is
-        alone = len(passed.types) == 1 and not any(n == "axis" for n, _ in passed.keywords)
-        both = [typer.combine("sum", each, site, whole=alone) for each in (passed.all(), [flat(selected)])]
-        return typer.combine("quotient" if alone else "joined", both, site)
+    alone = len(passed.types) == 1 and passed.keyword("axis") is None
+    whole = alone and passed.keyword("where") is None
+    if typed == "mean" and (selected := passed.keyword("where")) is not None:
+        return _mean_of_selected(typer, passed.all(), selected, site, alone=alone)
     if name in _EINSUM and len(passed.types) > 1:
         operands = [flat(each) for each in passed.types[1:]]
         equation = passed.values.positional[0]
@@ -346,6 +344,12 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     found = typer.combine(typed, passed.all(), site, whole=whole)
     found = _with_layout(found, name, typed, passed.all(), passed.values, site, axis=1)
     return reduced_to_one(found, passed.values, whole=whole) if is_reduction(name) else found
+
+
+def _mean_of_selected(typer: Typer, operands: list[Leaf], selected: Type, site: Site, *, alone: bool) -> Leaf:
+    """The sum of what a mask selects, divided by how much that is."""
+    both = [typer.combine("sum", each, site, whole=alone) for each in (operands, [flat(selected)])]
+    return typer.combine("quotient" if alone else "joined", both, site)
 
 
 def _with_layout(
@@ -430,8 +434,11 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     )
     if typed is None or not known_array or not _is_array_method(name):
         return anything(typer, with_first(passed, base), site)
-    whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
+    alone = not passed.types and passed.keyword("axis") is None
+    whole = alone and passed.keyword("where") is None
     operands = [flat(base), *passed.all()]
+    if typed == "mean" and (selected := passed.keyword("where")) is not None:
+        return _mean_of_selected(typer, operands, selected, site, alone=alone)
     found = typer.combine(typed, operands, site, whole=whole)
     found = _with_layout(found, name, typed, operands, passed.values, site, axis=0)
     if is_reduction(typer.table.methods.module + name):

@@ -24,7 +24,6 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_OWN_DEVICES = "jax.local_devices"
 _DERIVATIVES = frozenset(("grad", "value_and_grad"))
 _REDUCTIONS = frozenset(("psum", "pmean"))
 
@@ -62,7 +61,7 @@ def _is_local(placement: Placement, use: MapUse, known: Known) -> bool:
     if given is not None:
         return placement.surely(OWN_DEVICES, use.frame, given) is not None
     devices = certain(placement.ev.argument(use.applied, "devices") or frozenset())
-    return isinstance(devices, Applied) and devices.name == _OWN_DEVICES
+    return isinstance(devices, Applied) and devices.name in placement.table.local
 
 
 def _reduced(ev: Evaluator, ref: FunctionRef) -> Site | None:
