@@ -25,7 +25,7 @@ END = "<!-- End of what is generated. -->\n"
 VERDICTS = ("right", "debatable", "wrong", "unread")
 FROZEN = """
 Code bases whose version can be fetched again, with the findings of the linter of 25 November 2026, also those with
-`--preview`, and without SPMD602, SPMD605 and files that do not parse, unless they were judged. `python
+`--preview`, and without SPMD602 and files that do not parse, unless they were judged. `python
 benchmarks/field.py` fetches them and tells which findings a linter has lost and gained since.
 """
 

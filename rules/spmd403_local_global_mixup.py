@@ -194,9 +194,13 @@ class LocalGlobalMixup(Rule):
         if other is not None:
             words.update(other=other.text, other_unit=_UNITS[other.unit], other_one=_ONE[other.unit])
         made = [found.one] if other is None else [found.one, other]
+        steps = [(step.site, step.text) for step in found.reason.chain()[1:]] if found.reason is not None else []
         return self.finding(
             message=message.format(**words),
             place=program.place(found.site),
             help=way_out,
-            related=tuple(Related(program.place(each.site), f"This is {each.text}.") for each in made),
+            related=(
+                *(Related(program.place(each.site), f"This is {each.text}.") for each in made),
+                *(Related(program.place(site), sentence(text)) for site, text in steps),
+            ),
         )

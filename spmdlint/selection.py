@@ -13,6 +13,10 @@ from spmdlint.errors import UsageError
 from spmdlint.rule import Rule
 
 ALL = "ALL"
+RETIRED = frozenset(
+    "SPMD116 negative-dimension SPMD405 float-shape SPMD605 repeated-device SPMD606 uncalled-method".split()
+)
+"""Rules of earlier releases: what they found, JAX says itself at the first run. Their names select nothing."""
 
 
 def chosen(select: Iterable[str], ignore: Iterable[str], rules: Sequence[Rule]) -> frozenset[str]:
@@ -52,7 +56,7 @@ def refuse_unknown(selectors: Iterable[str], rules: Sequence[Rule], where: str) 
 
     """
     for selector in selectors:
-        if not matches(selector, rules):
+        if selector not in RETIRED and not matches(selector, rules):
             raise UsageError(
                 f"{where} names the rule {selector!r}, which does not exist.{suggestion(selector, rules)} "
                 "'spmdlint rule --all' lists the rules."

@@ -30,6 +30,15 @@ def test_pyproject_and_own_file_say_the_same(project):
     assert len(project.check().json) == 1
 
 
+def test_a_retired_rule_may_still_be_named(project):
+    project.write({"spmdlint.toml": 'ignore = ["SPMD605", "float-shape"]\n', "a.py": project.hazard})
+    assert len(project.check().json) == 1
+    project.write({"spmdlint.toml": 'ignore = ["SPMD699"]\n'})
+    refused = project.check()
+    assert refused.status == 2
+    assert "the rule 'SPMD699', which does not exist" in refused.err
+
+
 def test_the_own_file_wins_over_pyproject(project):
     project.write(
         {"spmdlint.toml": "", "pyproject.toml": '[tool.spmdlint]\nignore = ["SPMD301"]\n', "a.py": project.hazard}

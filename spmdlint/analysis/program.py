@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from spmdlint.analysis.axes.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
@@ -50,6 +49,7 @@ from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
+from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients
@@ -63,7 +63,6 @@ from spmdlint.analysis.order.unordered import SetLoop, SetLoops
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
-from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
@@ -76,7 +75,6 @@ from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.changes import changes
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
-from spmdlint.knowledge.slips import slip_table
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.knowledge.units import units
@@ -318,15 +316,6 @@ class Program:
         older = {component[use.site.ref.path] for use in gone} if found and not self.preview else set()
         yield from (each for each in found if component[each.site.ref.path] not in older)
 
-    def repeated_devices(self) -> Iterator[RepeatedDevice]:
-        """Device lists that contain one device twice."""
-        return repeated_devices(self.evaluator)
-
-    @cached_property
-    def slips(self) -> Slips:
-        """Slips at which JAX raises."""
-        return Slips(self.evaluator, slip_table())
-
     @cached_property
     def bodies(self) -> Bodies:
         """Mapped bodies, typed over the axes of their mesh."""
@@ -379,6 +368,12 @@ class Program:
         yield from Placements(
             self.evaluator, self.reach, self._quantities, content, self._multi, self.placement
         ).found()
+
+    def unshared_data(self) -> Iterator[Unshared]:
+        """Data that every process reads whole, although its batches are meant for one."""
+        if self.multi_process != "never":
+            given = (self._facets.content, self._facets.sources, self._quantities, self._multi)
+            yield from UnsharedData(*given).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""

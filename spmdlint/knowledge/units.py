@@ -22,6 +22,8 @@ class Units(Struct, frozen=True):
     parts: frozenset[str]
     part_of: frozenset[str]
     rows: Mapping[str, tuple[int, str]]
+    takers: frozenset[str]
+    patterned: frozenset[str]
     stacks: frozenset[str]
     cutters: frozenset[str]
     leaves: frozenset[str]
@@ -32,6 +34,9 @@ class Units(Struct, frozen=True):
     meshes: frozenset[str]
     devices: str
     placers: Mapping[str, tuple[str, str]]
+    dealers: frozenset[str]
+    tellers: tuple[str, ...]
+    told: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -45,6 +50,8 @@ def units() -> Units:
         parts=frozenset(table["parts"]),
         part_of=frozenset(table["part_of"]),
         rows={name: (position, keyword) for name, (position, keyword) in table["rows"].items()},
+        takers=frozenset(table["takers"]),
+        patterned=frozenset(table["patterned"]),
         stacks=frozenset(table["stacks"]),
         cutters=frozenset(table["cutters"]),
         leaves=frozenset(table["leaves"]),
@@ -55,4 +62,7 @@ def units() -> Units:
         meshes=frozenset(table["meshes"]),
         devices=table["devices"],
         placers={name: (what, where) for name, (what, where) in table["placers"].items()},
+        dealers=frozenset(table["dealers"]),
+        tellers=tuple(table["tellers"]),
+        told=frozenset(table["told"]),
     )

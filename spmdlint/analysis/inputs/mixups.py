@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Collection,
@@ -26,6 +27,8 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.inputs.portions import Portion, Whole
 from spmdlint.analysis.inputs.quantities import Quantities, Quantity
+from spmdlint.analysis.inputs.rows import MULTIPLE, Batches, Leading, Rows
+from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
@@ -40,12 +43,16 @@ _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
 class Mixup(Struct, frozen=True):
-    """Two quantities of different units that meet at a site; ``other`` is None if the site itself has the unit."""
+    """Two quantities of different units that meet at a site; ``other`` is None if the site itself has the unit.
+
+    ``reason`` leads from there to the first, where it is the size of what is passed.
+    """
 
     kind: MixupKind
     site: Site
     one: Quantity
     other: Quantity | None = None
+    reason: Reason | None = None
 
 
 class Mixups:
@@ -60,6 +67,9 @@ class Mixups:
         self._portion = Origins(self.ev, calls, reach, Portion(self.quantities, "process"))
         self._of_device = Origins(self.ev, calls, reach, Portion(self.quantities, "device", "local"))
         self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))
+        leading = Leading(self.quantities, self._whole)
+        batches = Origins(self.ev, calls, reach, Batches(leading.of))
+        self._row = Origins(self.ev, calls, reach, Rows(self.table, batches, leading))
 
     def found(self) -> Iterator[Mixup]:
         """Every such place in code that several processes run."""
@@ -238,9 +248,9 @@ class Mixups:
             if axes is not None and (argument.keyword or not _is_first(axes, position)):
                 continue
             for number in _arrays(frame, argument.value):
-                count = self.quantities.rows(frame, number)
-                if count is not None and count.unit == "device":
-                    return Mixup("rows", Site(frame.ref, number), count)
+                found = self._row.of(frame, number)
+                if found is not None and found.kind == "device":
+                    return Mixup("rows", Site(frame.ref, number), _devices(found), reason=found)
         return None
 
     def _part(self, frame: Frame, operation: s.Call, name: str) -> Mixup | None:
@@ -248,16 +258,17 @@ class Mixups:
         known = self.ev.knowledge.get(name)
         if known is None or known.local is None:
             return None
-        keywords = {argument.keyword: argument.value for argument in operation.arguments if argument.keyword}
-        given = [argument.value for argument in operation.arguments if not argument.keyword]
-        position = known.positional.index(known.local)
-        if "global_shape" in keywords or len(given) > position + 1:
+        if passed(operation, "global_shape", known.positional) is not None:
             return None
-        part = keywords.get(known.local, given[position] if position < len(given) else None)
-        count = self.quantities.rows(frame, part) if part is not None else None
-        if part is None or count is None or count.unit != "device":
+        part = passed(operation, known.local, known.positional)
+        layout = passed(operation, known.laid_out or "", known.positional)
+        layouts = self.ev.value(frame, layout) if layout is not None else ()
+        found = self._row.of(frame, part) if part is not None else None
+        if part is None or found is None or any(copied(self.ev, each) for each in layouts):
             return None
-        return Mixup("part", Site(frame.ref, part), count)
+        if found.kind not in ("device", MULTIPLE):
+            return None
+        return Mixup("part", Site(frame.ref, part), _devices(found), reason=found)
 
     def _mean(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
         """A sum over all devices, divided by the number of this process's devices."""
@@ -277,12 +288,17 @@ class Mixups:
         portion = self._portion.of(frame, operation.left) if whole is not None else None
         if whole is None or portion is None:
             return None
-        by, every = Quantity("count", "process", *_source(portion)), Quantity("count", "device", *_source(whole))
+        by, every = Quantity("count", "process", *_source(portion)), _devices(whole)
         return Mixup("twice", Site(frame.ref, number), by, every)
 
 
 def _source(reason: Reason) -> tuple[Site, str]:
     return reason.source.site, reason.source.text
+
+
+def _devices(reason: Reason) -> Quantity:
+    """The devices of all processes that a size counts."""
+    return Quantity("count", "device", *_source(reason))
 
 
 def _arrays(frame: Frame, number: int) -> list[int]:

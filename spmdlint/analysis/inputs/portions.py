@@ -16,7 +16,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.knowledge.units import Unit
 from spmdlint.program import summary as s
 
-_KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
+KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
 _CARRIES = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp, s.Import)
 
 
@@ -64,6 +64,6 @@ def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal
     """Why a call that returns an argument, perhaps rounded, has the property; the project's functions are followed."""
     for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, External):
-            kept = callee.name in _KEEPS
+            kept = callee.name in KEEPS
             return origins.any_of(frame, [argument.value for argument in operation.arguments]) if kept else None
     return CONTINUE

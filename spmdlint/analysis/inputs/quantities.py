@@ -10,15 +10,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.evaluation.bindings import by_position
-from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
-    Arguments,
     External,
     Frame,
-    FunctionValue,
     Instance,
     Site,
     certain,
@@ -32,7 +28,6 @@ from spmdlint.program import summary as s
 
 Role = Literal["count", "place", "list"]
 _DEPTH = 6
-_SHAPED = frozenset("astype copy".split())
 
 
 class Quantity(Struct, frozen=True):
@@ -156,8 +151,6 @@ class Quantities:
     def _names(self, frame: Frame, callee: int) -> set[str]:
         return {v.name for v in self.ev.value(frame, callee) if isinstance(v, External)}
 
-    # -- pieces and rows of arrays
-
     def pieces(self, frame: Frame, number: int) -> Quantity | None:
         """What a list has one piece for each of: ``array_split(rows, jax.local_device_count())``."""
         number = resolved(self.ev, frame, number)
@@ -170,94 +163,3 @@ class Quantities:
         if count is None or count.role != "count":
             return None
         return Quantity("list", count.unit, Site(frame.ref, number), f"a list of {count.text} pieces")
-
-    def rows(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
-        """What an array has a row for each of: the count that is its leading size."""
-        if depth == 0:
-            return None
-        number = resolved(self.ev, frame, number)
-        function = self.ev.function(frame)
-        operation = function.operations[number]
-        if isinstance(operation, s.Item):  # one of several results
-            places = list(elements(self.ev, frame, operation.value, operation.index))
-            return self.rows(*places[0], depth - 1) if len(places) == 1 else None
-        if isinstance(operation, (s.DictDisplay, s.Collected)):  # arrays by their names
-            named = operation.values if isinstance(operation, s.DictDisplay) else (operation.element,)
-            found = (self.rows(frame, value, depth - 1) for value in named)
-            is_table = isinstance(operation, s.DictDisplay) or operation.kind == "dict"
-            return next((each for each in found if each is not None), None) if is_table else None
-        if not isinstance(operation, s.Call):
-            return None
-        callee = certain(self.ev.value(frame, operation.function))
-        if isinstance(callee, FunctionValue):
-            inner = self.ev.entered_frame(callee, self.ev.arguments(frame, operation), frame.depth + 1)
-            return self._returned(inner, depth) if inner is not None else None
-        for name in self._names(frame, operation.function):
-            if name in self.table.rows:
-                return self._of_shape(frame, operation, *self.table.rows[name], depth)
-            if name in self.table.stacks and len(operation.arguments) == 1:
-                return self._of_list(frame, operation.arguments[0].value, depth)
-            if name in self.table.leaves and len(operation.arguments) == 2:
-                return self._of_leaf(frame, operation.arguments[0].value, depth)
-            return None
-        method = function.operations[operation.function]
-        first_is_plain = not any(a.star for a in operation.arguments[:1])
-        if isinstance(method, s.Attribute) and first_is_plain and not any(a.keyword for a in operation.arguments):
-            if method.name == "reshape" and operation.arguments:
-                return self._leading(frame, operation.arguments[0].value, depth)
-            if method.name in _SHAPED:
-                return self.rows(frame, method.base, depth - 1)
-        return None
-
-    def _of_shape(self, frame: Frame, call: s.Call, position: int, keyword: str, depth: int) -> Quantity | None:
-        given = by_position(call)
-        if any(argument.star for argument in call.arguments):
-            return None
-        named = [argument.value for argument in call.arguments if argument.keyword == keyword]
-        if keyword == "stop" and len(given) != 1:
-            return None
-        places = named or given[position : position + 1]
-        return self._leading(frame, places[0], depth) if places else None
-
-    def _leading(self, frame: Frame, shape: int, depth: int) -> Quantity | None:
-        """The first size of a shape, if it is a count."""
-        operation = self.ev.function(frame).operations[resolved(self.ev, frame, shape)]
-        if isinstance(operation, s.Binary) and operation.operator == "+":
-            return self._leading(frame, operation.left, depth - 1) if depth else None
-        if isinstance(operation, s.Display):
-            if not operation.elements or 0 in operation.starred:
-                return None
-            shape = operation.elements[0]
-        found = self.of(frame, shape, depth - 1)
-        return found if found is not None and found.role == "count" else None
-
-    def _of_list(self, frame: Frame, number: int, depth: int) -> Quantity | None:
-        """The count of rows in ``[x] * count`` or ``[x for _ in range(count)]``."""
-        function = self.ev.function(frame)
-        operation = function.operations[resolved(self.ev, frame, number)]
-        if isinstance(operation, s.Binary) and operation.operator == "*":
-            for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
-                display = function.operations[one]
-                if isinstance(display, s.Display) and len(display.elements) == 1 and not display.starred:
-                    found = self.of(frame, other, depth - 1)
-                    return found if found is not None and found.role == "count" else None
-        if isinstance(operation, s.Collected) and operation.kind == "list" and len(operation.loops) == 1:
-            found = self.of(frame, operation.loops[0], depth - 1)
-            return found if found is not None and found.role == "place" else None
-        return None
-
-    def _of_leaf(self, frame: Frame, function: int, depth: int) -> Quantity | None:
-        """The count of rows in the result of a function that is called with each leaf."""
-        callee = certain(self.ev.value(frame, function))
-        if not isinstance(callee, FunctionValue):
-            return None
-        outer = callee.outer
-        inner = self.ev.entered_frame(callee, Arguments(), outer.depth + 1 if outer is not None else 1, arrays=True)
-        return self._returned(inner, depth) if inner is not None else None
-
-    def _returned(self, frame: Frame, depth: int) -> Quantity | None:
-        """The count of rows in the result of a function, if it returns in only one place."""
-        returned = [operation.value for _, operation in frame.code.returns]
-        if len(returned) != 1 or returned[0] is None:
-            return None
-        return self.rows(frame, returned[0], depth - 1)

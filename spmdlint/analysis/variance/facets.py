@@ -40,7 +40,7 @@ class Facets:
         presence, choice = Presence(control, handed), Choice(control)
         self._length = Length(evaluator.knowledge, control)
         self.content = Origins(evaluator, calls, reach, content, walk)
-        sources.content = self.content
+        self.sources, sources.content = sources, self.content
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.choice = Origins(evaluator, calls, reach, choice, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)
