@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Mixup, Placed, Program, WholeBatch
+    from spmdlint.rule import Mixup, Placed, Program
 
 _UNITS = {
     "process": "the processes",
@@ -94,9 +94,8 @@ class LocalGlobalMixup(Rule):
     - rows for all devices passed to `jax.pmap`;
     - a process's portion of a batch divided by the number of all devices.
 
-    Also finds arrays that are put on the first of all devices, a process's own part of the data that is passed to
-    `jax.device_put` with a sharding over the devices of all processes, and a part that is read in batches of a size
-    that is divided by the number of processes elsewhere.
+    Also finds arrays that are put on the first of all devices, and a process's own part of the data that is passed to
+    `jax.device_put` with a sharding over the devices of all processes.
 
     ## Why it matters
 
@@ -139,8 +138,6 @@ class LocalGlobalMixup(Rule):
             yield self._diagnostic(program, found)
         for placed in program.placements():
             yield self._placed(program, placed)
-        for batch in program.whole_batches():
-            yield self._whole_batch(program, batch)
 
     def _placed(self, program: Program, found: Placed) -> Diagnostic:
         if found.reason is None:
@@ -167,23 +164,6 @@ class LocalGlobalMixup(Rule):
             related=(
                 *(Related(program.place(step.site), sentence(step.text)) for step in chain),
                 Related(program.place(found.devices), listed),
-            ),
-        )
-
-    def _whole_batch(self, program: Program, found: WholeBatch) -> Diagnostic:
-        divided = program.place(found.divided)
-        message = (
-            f"{found.size!r} counts the examples of all processes: their number has to divide it "
-            f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes that many "
-            "from its own part."
-        )
-        return self.finding(
-            message=message,
-            place=program.place(found.site),
-            help="Use the size after the division for these batches.",
-            related=(
-                *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
-                Related(divided, "It is divided by their number, or tested, here."),
             ),
         )
 

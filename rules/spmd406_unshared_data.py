@@ -9,16 +9,23 @@ from spmdlint.rule import Rule
 if TYPE_CHECKING:
     from spmdlint.rule import Program
 
+_WHY = {
+    "divided": "the size of its batches was divided by {}",
+    "part": "its batches are passed on as one process's part of a global array",
+    "mapped": "its batches go to the devices of this process only",
+}
+
 
 class UnsharedData(Rule):
     """Every process reads all of the data, although its batches are meant for one process.
 
     ## What it does
 
-    Finds data sets that are read in batches for one process (their size was divided by `jax.process_count()`, or they
-    are passed to `jax.make_array_from_process_local_data` or `host_local_array_to_global_array` as its part), in
-    programs in which nothing gives each process data of its own: wherever a program asks for the process index, it
-    compares it with a constant, tells it, or makes a key of it.
+    Finds data sets that are read in batches for one process, in programs in which nothing gives each process data of
+    its own. Batches are meant for one process if their size was divided by `jax.process_count()`, if they are passed to
+    `jax.make_array_from_process_local_data` or `host_local_array_to_global_array` as its part, or if a `pmap` over all
+    devices takes them. Wherever such a program asks for the process index, it compares it with a constant, tells it, or
+    makes a key of it.
 
     ## Why it matters
 
@@ -63,11 +70,7 @@ class UnsharedData(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unshared_data():
-            source = found.reason.source
-            if found.divided:
-                why = f"the size of its batches was divided by {source.text}"
-            else:
-                why = "its batches are passed on as one process's part of a global array"
+            why = _WHY[found.use].format(found.reason.source.text)
             yield self.finding(
                 message=(
                     f"Every process reads all of this data: {why}, but nothing in the program gives each process "

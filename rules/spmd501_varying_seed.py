@@ -72,10 +72,13 @@ class SeedsThatVary(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.breaches(self.code):
             yield self._broken(program, found)
+        told = set()
         for site, reason in program.own_states():
+            told.add(reason.source.site)
             yield self._state(program, site, reason)
         for site, reason in program.own_replicas():
-            yield self._replica(program, site, reason)
+            if reason.source.site not in told:  # else it is such a state that is replicated here
+                yield self._replica(program, site, reason)
         for share in program.shuffled_shares():
             yield self._share(program, share.site, share.reason)
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
     from spmdlint.analysis.inputs.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.inputs.placed import Placed as Placed
-    from spmdlint.analysis.inputs.wholebatch import WholeBatch as WholeBatch
     from spmdlint.analysis.meshtypes.bodies import Unreduced as Unreduced
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop
     from spmdlint.analysis.order.listed import ListingNumbers as ListingNumbers

@@ -50,7 +50,6 @@ from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
-from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
@@ -372,12 +371,8 @@ class Program:
     def unshared_data(self) -> Iterator[Unshared]:
         """Data that every process reads whole, although its batches are meant for one."""
         if self.multi_process != "never":
-            given = (self._facets.content, self._facets.sources, self._quantities, self._multi)
+            given = (self._facets.content, self._facets.sharing, self._quantities, self._multi)
             yield from UnsharedData(*given).found()
-
-    def whole_batches(self) -> Iterator[WholeBatch]:
-        """Batches of a process's part that are as large as those of all processes."""
-        yield from WholeBatches(self.evaluator, self._quantities, self._facets.content).found()
 
     @cached_property
     def _outputs(self) -> Outputs:

@@ -35,6 +35,7 @@ class Units(Struct, frozen=True):
     devices: str
     placers: Mapping[str, tuple[str, str]]
     dealers: frozenset[str]
+    pickers: frozenset[str]
     tellers: tuple[str, ...]
     told: frozenset[str]
 
@@ -63,6 +64,7 @@ def units() -> Units:
         devices=table["devices"],
         placers={name: (what, where) for name, (what, where) in table["placers"].items()},
         dealers=frozenset(table["dealers"]),
+        pickers=frozenset(table["pickers"]),
         tellers=tuple(table["tellers"]),
         told=frozenset(table["told"]),
     )

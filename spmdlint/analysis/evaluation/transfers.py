@@ -16,10 +16,16 @@ from spmdlint.program import summary as s
 
 def through(knowledge: Knowledge, name: str, call: s.Call, facet: Facet) -> Sequence[int]:
     """The arguments of a call of a library's function with which its result has a facet in common."""
-    known = knowledge.transfer(name) or knowledge.named_alike(name)
-    if known is None or known.passes is None or facet not in known.passes:
+    known = passing(knowledge, name, facet)
+    if known is None:
         return ()
     return _given(known, call) if known.through else [argument.value for argument in call.arguments]
+
+
+def passing(knowledge: Knowledge, name: str, facet: Facet) -> Known | None:
+    """The row of a library's function whose result has a facet in common with its arguments; None if it has not."""
+    known = knowledge.transfer(name) or knowledge.named_alike(name)
+    return known if known is not None and known.passes is not None and facet in known.passes else None
 
 
 def through_method(ev: Evaluator, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:

@@ -38,7 +38,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
-INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
+INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 KEY_DEPTH = 24
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())

@@ -25,8 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
 )
-from spmdlint.analysis.inputs.portions import Portion, Whole
-from spmdlint.analysis.inputs.quantities import Quantities, Quantity
+from spmdlint.analysis.inputs.quantities import Portion, Quantities, Quantity, Whole
 from spmdlint.analysis.inputs.rows import MULTIPLE, Batches, Leading, Rows
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.conditions import Conditions

@@ -35,6 +35,9 @@ class Batches(Property):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, (s.Item, s.Subscript)):
+            found = of_element(origins, frame, operation)
+            return found if found != CONTINUE else None
         if not isinstance(operation, s.Call):
             return CONTINUE if isinstance(operation, CARRIES) else None
         for callee in ordered(origins.ev.value(frame, operation.function)):
@@ -59,7 +62,10 @@ class Batches(Property):
 
 
 class Rows(Property):
-    """The value is an array, or a tree of arrays, with such a number of rows, from a batch or by ``leading``."""
+    """The value is an array, or a tree of arrays, with such a number of rows.
+
+    Without ``leading``, which says what sizes count, it is whatever was made of a batch, also of another shape.
+    """
 
     def __init__(self, table: Units, batches: Origins, leading: Leading | None = None) -> None:
         self.ev = batches.ev
@@ -103,6 +109,8 @@ class Rows(Property):
         method = frame.code.operations[call.function]
         if isinstance(method, s.Attribute) and method.name == "reshape" and call.arguments:
             first = call.arguments[0]
+            if self.leading is None:
+                return origins.of(frame, method.base)
             return None if first.star or first.keyword else self._size(frame, first.value)
         return origins.any_of(frame, through_method(self.ev, frame, call, "batches"))
 
@@ -129,11 +137,13 @@ class Rows(Property):
             return listed or (origins.any_of(frame, given) if is_copy else None)
         if name in self.table.leaves and len(given) == 2:
             return self._mapped(origins, frame, *given)
-        ordered_alike = through(self.ev.knowledge, name, call, "order")  # a mean passes content, but no rows
+        kept = through(self.ev.knowledge, name, call, "batches")
+        if self.leading is None:
+            return origins.any_of(frame, kept)
         known = self.ev.knowledge.get(name)
+        ordered_alike = through(self.ev.knowledge, name, call, "order")  # a mean passes content, but no rows
         joins = known is not None and known.stacks
-        kept = [each for each in through(self.ev.knowledge, name, call, "batches") if each in ordered_alike]
-        return origins.any_of(frame, kept) if not joins else None
+        return origins.any_of(frame, [each for each in kept if each in ordered_alike]) if not joins else None
 
     def _size(self, frame: Frame, shape: int) -> Reason | None:
         return self.leading.of(frame, shape) if self.leading is not None else None
@@ -164,7 +174,8 @@ class Rows(Property):
             return None
         depth = callee.outer.depth + 1 if callee.outer is not None else 1
         inner = self.ev.entered_frame(callee, Arguments(), depth, arrays=True)
-        return origins.of_returns(inner) if inner is not None else None
+        found = origins.of_returns(inner) if inner is not None else None
+        return found or (origins.of(frame, tree) if self.leading is None else None)
 
 
 class Leading:

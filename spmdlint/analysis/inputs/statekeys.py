@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
 from spmdlint.analysis.inputs.replicas import trains_together
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -15,11 +15,10 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
-# Words in the names of keys.
-_KEYS = frozenset("key keys rng rngs prng seed".split())
-_DEPTH = 8
-_INSIDE = 2
+_INSIDE = 3
 """How many functions below the call that makes the state the model or the optimizer may be initialized."""
+# How words in the names of keys end.
+_KEYS = ("key", "keys", "rng", "rngs", "seed")
 
 
 class StateKeys:
@@ -57,8 +56,8 @@ class StateKeys:
                 together = frozenset()
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 key = self._initial_key(frame, call) if self.preview or number in together else None
-                if key is None and number in together and self._initializes(frame, call, _INSIDE):
-                    key = next((a.value for a in call.arguments if self._is_key(frame, a.value)), None)
+                if key is None and number in together:
+                    key = self._own_key(frame, call)
                 reason = self.content.of(frame, key) if key is not None else None
                 if reason is not None and reason.source.kind == "identity":
                     yield Site(ref, number), reason
@@ -69,37 +68,44 @@ class StateKeys:
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             callee = certain(self.ev.value(frame, call.function))
             if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
-                self._follow(frame, call.arguments[0].value, _DEPTH, found)
+                self._follow(frame, call.arguments[0].value, found)
         return frozenset(found)
 
-    def _follow(self, frame: Frame, number: int, depth: int, found: set[int]) -> None:
+    def _follow(self, frame: Frame, number: int, found: set[int]) -> None:
         """Add the operations that a value is made from in its function."""
-        if number in found or depth == 0:
+        if number in found:
             return
         found.add(number)
         operation = frame.code.operations[number]
         if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
             inner: tuple[int, ...] = tuple(self.ev.reaching(frame, number, operation.name))
-        elif isinstance(operation, s.Call) and isinstance(
-            certain(self.ev.value(frame, operation.function)), FunctionValue
-        ):
-            return  # what it makes of its arguments is its own matter
+        elif isinstance(operation, s.Call) and self._own_key(frame, operation) is not None:
+            return  # the keys before this one are not what the state is made with
         else:
             inner = inputs(operation)
         for each in inner:
-            self._follow(frame, each, depth - 1, found)
+            self._follow(frame, each, found)
+
+    def _own_key(self, frame: Frame, call: s.Call) -> int | None:
+        """The key that a function of the project is given, which initializes a model or an optimizer with it."""
+        key = next((a.value for a in call.arguments if self._is_key(frame, a.value)), None)
+        return key if key is not None and self._initializes(frame, call, _INSIDE) else None
 
     def _initializes(self, frame: Frame, call: s.Call, depth: int) -> bool:
-        """Whether a function of the project initializes a model or an optimizer."""
+        """Whether a function of the project does so, judging by its name or by the methods that it calls."""
         callee = certain(self.ev.value(frame, call.function))
+        while isinstance(callee, Applied) and callee.arguments.positional:
+            callee = certain(callee.arguments.positional[0])  # compiled
         if not isinstance(callee, FunctionValue) or depth == 0:
             return False
-        inside = self.ev.free_frame(callee.ref)
+        inside = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
+        inside = inside or self.ev.free_frame(callee.ref)
         calls = list(inside.code.calls_in(sorted(self.ev.live_blocks(inside))))
         called = (inside.code.operations[inner.function] for _, inner in calls)
         if any(isinstance(method, s.Attribute) and method.name in INITIALIZERS for method in called):
             return True
-        return any(self._initializes(inside, inner, depth - 1) for _, inner in calls)
+        named = inside.code.function.name.startswith("init") and "params" in inside.code.function.name
+        return named or any(self._initializes(inside, inner, depth - 1) for _, inner in calls)
 
     def _initial_key(self, frame: Frame, call: s.Call) -> int | None:
         """The key that ``model.init(key, ...)`` is given."""
@@ -116,7 +122,7 @@ class StateKeys:
         """Whether the name of a value says that it is a key."""
         given = frame.code.operations[number]
         name = given.name if isinstance(given, (s.Load, s.Attribute)) else ""
-        return not _KEYS.isdisjoint(name.partition("#")[0].lower().split("_"))
+        return any(word.endswith(_KEYS) for word in name.partition("#")[0].lower().split("_"))
 
     def _is_layer(self, frame: Frame, number: int) -> bool:
         """Whether a value is an object of a class that derives from a library's."""

@@ -9,25 +9,20 @@ answer is compared with a constant, told, or makes a random key.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
-from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance, Site, certain
-from spmdlint.analysis.inputs.portions import KEEPS, Portion
-from spmdlint.analysis.inputs.quantities import Quantities
-from spmdlint.analysis.inputs.rows import BATCHERS, CARRIES, Batches, Rows
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.quantities import Portion, Quantities
+from spmdlint.analysis.inputs.rows import BATCHERS, Batches, Rows
 from spmdlint.analysis.placement.kinds import copied
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.variance.sources import Sources
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sharing import Sharing
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
-
-_OWN = "identity"
 
 
 class Unshared(Struct, frozen=True):
@@ -35,48 +30,22 @@ class Unshared(Struct, frozen=True):
 
     site: Site
     reason: Reason
-    divided: bool
-    """Whether the size of its batches was divided by the number of processes; else they are passed on as a part."""
-
-
-class Number(Property):
-    """The value is the number of this process, or one that was computed from it; keys and texts are not."""
-
-    def __init__(self, sources: Sources) -> None:
-        self.sources = sources
-
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
-        if isinstance(operation, (s.Attribute, s.Subscript)):
-            found = self.sources.of_name(frame, number)
-            return found if found is not None and found.kind == _OWN else CONTINUE
-        if isinstance(operation, s.Binary):
-            return origins.any_of(frame, (operation.left, operation.right))
-        if not isinstance(operation, s.Call):
-            return CONTINUE if isinstance(operation, CARRIES) else None
-        for callee in ordered(origins.ev.value(frame, operation.function)):
-            if isinstance(callee, External):
-                if callee.name in KEEPS:
-                    return origins.any_of(frame, [argument.value for argument in operation.arguments])
-                found = self.sources.of_call(frame, number, operation, callee)
-                return found if found is not None and found.kind == _OWN else None
-        return CONTINUE
+    use: Literal["divided", "part", "mapped"]
+    """Whether the size of its batches was divided, or they are a part of a global array, or rows for a map."""
 
 
 class UnsharedData:
-    """Finds such data sets. ``sources`` say where a process asks for its number."""
+    """Finds such data sets."""
 
-    def __init__(self, like: Origins, sources: Sources, quantities: Quantities, multi: MultiProcess) -> None:
-        self.ev = like.ev
+    def __init__(self, content: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess) -> None:
+        self.ev = content.ev
+        self.sharing = sharing
         self.multi = multi
         self.table = quantities.table
-        calls, reach = like.calls, like.reach
-        self._number = Origins(self.ev, calls, reach, Number(sources))
+        calls, reach = content.calls, content.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
         batches = Origins(self.ev, calls, reach, Batches(_of_any_size))
         self._loaded = Origins(self.ev, calls, reach, Rows(self.table, batches))
-        self._shared: dict[int, bool] = {}
 
     def found(self) -> Iterator[Unshared]:
         """Each such data set, once."""
@@ -86,8 +55,10 @@ class UnsharedData:
                 continue
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                each = self._divided(frame, number, call) or self._passed_on(frame, call)
-                if each is not None and each.site not in once and not self._shares_out(ref.path):
+                each = self._divided(frame, number, call) or self._passed_on(frame, call) or self._mapped(frame, call)
+                if each is None or each.site in once:
+                    continue
+                if not self.sharing.picks(ref.path) and not self.sharing.gives_shares(ref.path):
                     once[each.site] = each
         yield from once.values()
 
@@ -103,7 +74,7 @@ class UnsharedData:
         else:
             return None
         found = self._portion.of(frame, size) if size is not None else None
-        return Unshared(self._source(frame, number), found, divided=True) if found is not None else None
+        return Unshared(self._source(frame, number), found, "divided") if found is not None else None
 
     def _passed_on(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a call takes as this process's part."""
@@ -117,8 +88,22 @@ class UnsharedData:
         found = self._loaded.of(frame, part)
         if found is None:
             return None
-        batched = found.chain()[1].site
-        return Unshared(self._source(self.ev.free_frame(batched.ref), batched.number), found, divided=False)
+        return self._read(found, "part")
+
+    def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:
+        """The data whose batches a map over the devices of all processes takes, of each process for its own."""
+        callee = certain(self.ev.value(frame, call.function))
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+        if known is None or not known.by_hand or not isinstance(callee, Applied):
+            return None
+        if self.ev.argument(callee, self.table.devices) is not None:
+            return None
+        found = self._loaded.any_of(frame, [argument.value for argument in call.arguments])
+        return self._read(found, "mapped") if found is not None else None
+
+    def _read(self, loaded: Reason, use: Literal["part", "mapped"]) -> Unshared:
+        batched = loaded.chain()[1].site
+        return Unshared(self._source(self.ev.free_frame(batched.ref), batched.number), loaded, use)
 
     def _source(self, frame: Frame, number: int) -> Site:
         """The call that makes a data set of which methods make others, and at last its batches."""
@@ -137,50 +122,6 @@ class UnsharedData:
                 break
             number = made
         return Site(frame.ref, number)
-
-    # -- whether a program shares data out
-
-    def _shares_out(self, path: Path) -> bool:
-        component = self.ev.project.component
-        at = component[path]
-        if at not in self._shared:
-            same = [other for other in self.ev.project.modules if component[other] == at]
-            named = any(not self.table.dealers.isdisjoint(self.ev.project.modules[each].words) for each in same)
-            self._shared[at] = named or any(
-                self._chooses(self.ev.free_frame(ref)) for ref in self.ev.project.functions() if ref.path in same
-            )
-        return self._shared[at]
-
-    def _chooses(self, frame: Frame) -> bool:
-        """Whether a function uses the number of the process in a way that may choose data."""
-        return any(self._may_choose(frame, operation) for operation in frame.code.operations)
-
-    def _may_choose(self, frame: Frame, operation: s.Operation) -> bool:
-        operations = frame.code.operations
-        if isinstance(operation, s.Compare):
-            if any(isinstance(operations[frame.code.root_of(each)], s.Const) for each in operation.operands):
-                return False
-            return self._tells(frame, operation.operands)
-        if isinstance(operation, s.Subscript):
-            return self._tells(frame, [operation.index])
-        if isinstance(operation, s.Slice):
-            return self._tells(frame, [e for e in (operation.lower, operation.upper, operation.step) if e is not None])
-        if not isinstance(operation, s.Call) or not operation.arguments:
-            return False
-        if any(argument.keyword in self.table.dealers for argument in operation.arguments):
-            return True
-        method = operations[operation.function]
-        callee = certain(self.ev.value(frame, operation.function))
-        if isinstance(callee, (FunctionValue, ClassValue, Instance)):
-            return False  # what it does with it is asked there
-        if isinstance(callee, External) and callee.name.startswith(self.table.tellers):
-            return False
-        if isinstance(method, s.Attribute) and method.name in self.table.told:
-            return False
-        return self._tells(frame, [argument.value for argument in operation.arguments])
-
-    def _tells(self, frame: Frame, numbers: list[int] | tuple[int, ...]) -> bool:
-        return self._number.any_of(frame, numbers) is not None
 
 
 def _of_any_size(frame: Frame, number: int) -> Reason:

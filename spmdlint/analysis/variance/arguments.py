@@ -75,17 +75,34 @@ def kind_of(frame: Frame, name: str) -> str | None:
 
 def in_rest(ev: Evaluator, entered: Frame, star: str, item: object, call: s.Call, caller: Frame) -> int | None:
     """What a call passes as an item of the ``*args`` of a function, by position, or of its ``**kwargs``, by name."""
-    formals = entered.code.function.formals
     if star == "**":
-        own = {formal.name for formal in formals if formal.kind in ("standard", "keyword-only")}
-        return next((each.value for each in call.arguments if each.keyword == item and item not in own), None)
-    bound = any(map(_binds_first, ev.value(caller, call.function)))
-    taken = sum(formal.kind in ("positional-only", "standard") for formal in formals) - bound
-    given = [argument for argument in call.arguments if argument.keyword is None]
+        return next((each.value for each in _by_name(entered, call) if each.keyword == item), None)
+    taken, given = _by_position(ev, entered, call, caller)
     place = taken + item if isinstance(item, int) and item >= 0 else -1  # before the first: the receiver
     if not 0 <= place < len(given) or any(argument.star for argument in given[: place + 1]):
         return None
     return given[place].value
+
+
+def rest(ev: Evaluator, entered: Frame, star: str, call: s.Call, caller: Frame) -> list[int]:
+    """All that a call passes in the ``*args`` or ``**kwargs`` of a function."""
+    if star == "**":
+        return [argument.value for argument in _by_name(entered, call)]
+    taken, given = _by_position(ev, entered, call, caller)
+    return [argument.value for argument in given[max(taken, 0) :] if not argument.star]
+
+
+def _by_name(entered: Frame, call: s.Call) -> list[s.Argument]:
+    """The arguments that a function takes in its ``**kwargs``."""
+    own = {formal.name for formal in entered.code.function.formals if formal.kind in ("standard", "keyword-only")}
+    return [argument for argument in call.arguments if argument.keyword and argument.keyword not in own]
+
+
+def _by_position(ev: Evaluator, entered: Frame, call: s.Call, caller: Frame) -> tuple[int, list[s.Argument]]:
+    """How many of the arguments by position parameters of their own take, and these arguments."""
+    bound = any(map(_binds_first, ev.value(caller, call.function)))
+    taken = sum(formal.kind in ("positional-only", "standard") for formal in entered.code.function.formals) - bound
+    return taken, [argument for argument in call.arguments if argument.keyword is None]
 
 
 def arguments_for(

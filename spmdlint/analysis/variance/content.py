@@ -15,7 +15,7 @@ from spmdlint.analysis.evaluation.elements import put_into
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
-from spmdlint.analysis.evaluation.transfers import through
+from spmdlint.analysis.evaluation.transfers import passing, through
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -416,8 +416,9 @@ class Variance(Property):
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
         if carried:
             found = origins.any_of(frame, carried) or summary_of_lengths(self.lengths, frame, name, arguments)
-            return found or origins.any_of(frame, put_into(frame, arguments))
-        return CONTINUE
+            return found or origins.any_of(frame, put_into(frame, arguments)) or origins.of_spread(frame, operation)
+        spread = origins.of_spread(frame, operation) if passing(self.knowledge, name, "content") is not None else None
+        return spread or CONTINUE
 
     @staticmethod
     def _counted(frame: Frame, number: int, found: Reason | None) -> Reason | None:

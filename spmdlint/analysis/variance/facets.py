@@ -24,6 +24,7 @@ from spmdlint.analysis.variance.presence import Presence
 from spmdlint.analysis.variance.ragged import Lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
+from spmdlint.analysis.variance.sharing import Sharing
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.analysis.variance.structure import Structure
 from spmdlint.analysis.variance.walk import Walk
@@ -40,7 +41,8 @@ class Facets:
         presence, choice = Presence(control, handed), Choice(control)
         self._length = Length(evaluator.knowledge, control)
         self.content = Origins(evaluator, calls, reach, content, walk)
-        self.sources, sources.content = sources, self.content
+        sources.content = self.content
+        self.sharing = Sharing(self.content, sources)
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.choice = Origins(evaluator, calls, reach, choice, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)

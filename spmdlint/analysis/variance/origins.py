@@ -30,7 +30,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance import outside
 from spmdlint.analysis.variance.alone import Alone
-from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, passed_on
+from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, kind_of, passed_on, rest
 from spmdlint.analysis.variance.defaults import (
     Options,
     default_values,
@@ -532,6 +532,18 @@ class Origins:
             given = in_rest(self.ev, frame, star, item, call, caller)
             if given is not None:
                 yield caller, given
+
+    def of_spread(self, frame: Frame, call: s.Call) -> Reason | None:
+        """Why anything has the property that a call passes on of its function's own ``*args`` and ``**kwargs``."""
+        for argument in call.arguments:
+            root = frame.code.operations[frame.code.root_of(argument.value)]
+            if argument.star and isinstance(root, s.Parameter) and argument.star == kind_of(frame, root.name):
+                for caller, passing in self._calls_into(frame):
+                    taken = rest(self.ev, frame, argument.star, passing, caller)
+                    found = self.any_of(caller, taken)
+                    if found is not None:
+                        return found
+        return None
 
     def _calls_into(self, frame: Frame) -> list[tuple[Frame, s.Call]]:
         """The call that is followed into a function, or all that are known to enter it in this frame."""

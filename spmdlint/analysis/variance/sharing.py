@@ -1,0 +1,112 @@
+"""Whether a program gives its processes data of their own.
+
+It does not if nothing in it tells the processes apart where data is chosen: wherever a process asks which one it is,
+the answer is compared with a constant, told, or makes a random key, and no library is asked to share data out. All
+processes then read the same examples.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance, certain
+from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.sources import Sources
+from spmdlint.knowledge.units import units
+from spmdlint.program import summary as s
+
+_OWN = "identity"
+_CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.Enter)
+_KEEPS = "builtins.int"
+
+
+class Number(Property):
+    """The value is the number of this process, or one that was computed from it; keys and texts are not."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, (s.Attribute, s.Subscript)):
+            found = self.sources.of_name(frame, number)
+            return found if found is not None and found.kind == _OWN else CONTINUE
+        if isinstance(operation, s.Item):
+            element = of_element(origins, frame, operation)
+            return element if element != CONTINUE else None
+        if isinstance(operation, s.Binary):
+            return origins.any_of(frame, (operation.left, operation.right))
+        if not isinstance(operation, s.Call):
+            return CONTINUE if isinstance(operation, _CARRIES) else None
+        for callee in ordered(origins.ev.value(frame, operation.function)):
+            if isinstance(callee, External):
+                if callee.name == _KEEPS:
+                    return origins.any_of(frame, [argument.value for argument in operation.arguments])
+                found = self.sources.of_call(frame, number, operation, callee)
+                return found if found is not None and found.kind == _OWN else None
+        return CONTINUE
+
+
+class Sharing:
+    """Asks so of whole programs: the files that name one another."""
+
+    def __init__(self, content: Origins, sources: Sources) -> None:
+        self.ev = content.ev
+        self.table = units()
+        self._number = Origins(self.ev, content.calls, content.reach, Number(sources))
+        self._shared: dict[int, bool] = {}
+
+    def gives_shares(self, path: Path) -> bool:
+        """Whether anything in a file's program may give each process data of its own."""
+        component = self.ev.project.component
+        at = component[path]
+        if at not in self._shared:
+            same = [other for other in self.ev.project.modules if component[other] == at]
+            self._shared[at] = self._names(path, self.table.dealers) or any(
+                self._chooses(self.ev.free_frame(ref)) for ref in self.ev.project.functions() if ref.path in same
+            )
+        return self._shared[at]
+
+    def picks(self, path: Path) -> bool:
+        """Whether anything in a file's program picks from data that all have what belongs on a process's devices."""
+        return self._names(path, self.table.pickers)
+
+    def _names(self, path: Path, words: frozenset[str]) -> bool:
+        component = self.ev.project.component
+        same = (each for other, each in self.ev.project.modules.items() if component[other] == component[path])
+        return any(not words.isdisjoint(each.words) for each in same)
+
+    def _chooses(self, frame: Frame) -> bool:
+        """Whether a function uses the number of the process in a way that may choose data."""
+        return any(self._may_choose(frame, operation) for operation in frame.code.operations)
+
+    def _may_choose(self, frame: Frame, operation: s.Operation) -> bool:
+        operations = frame.code.operations
+        if isinstance(operation, s.Compare):
+            if any(isinstance(operations[frame.code.root_of(each)], s.Const) for each in operation.operands):
+                return False
+            return self._tells(frame, operation.operands)
+        if isinstance(operation, s.Subscript):
+            return self._tells(frame, [operation.index])
+        if isinstance(operation, s.Slice):
+            return self._tells(frame, [e for e in (operation.lower, operation.upper, operation.step) if e is not None])
+        if not isinstance(operation, s.Call) or not operation.arguments:
+            return False
+        if any(argument.keyword in self.table.dealers for argument in operation.arguments):
+            return True
+        method = operations[operation.function]
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, (FunctionValue, ClassValue, Instance)):
+            return False  # what it does with it is asked there
+        if isinstance(callee, External) and callee.name.startswith(self.table.tellers):
+            return False
+        if isinstance(method, s.Attribute) and method.name in self.table.told:
+            return False
+        return self._tells(frame, [argument.value for argument in operation.arguments])
+
+    def _tells(self, frame: Frame, numbers: list[int] | tuple[int, ...]) -> bool:
+        return self._number.any_of(frame, numbers) is not None
