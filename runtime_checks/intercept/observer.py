@@ -176,7 +176,7 @@ class Observer:
             packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
             located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
-            communication=lowered_communicates(operation, text, process_of),
+            communication=lowered_communicates(text, process_of),
             together=_shares_autotuning(devices),
         )
 
