@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
+from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
-from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
@@ -74,7 +75,7 @@ class Waiting:
         self._explain = explain
         self._within = within
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._checks, self._ending = parts.checks, parts.ending
         self._group = group
         self._entry = entry
         self._began = time.monotonic()
@@ -97,7 +98,7 @@ class Waiting:
         if now < self._look_after:
             return
         self._look_after = now + max(LOOK_EVERY, self._job.count / LOOKS_A_SECOND)
-        self._verdicts.heed()
+        self._ending.heed()
         if self._job.interrupted():
             return
         gone = self._others.ended_among(absent)
@@ -105,7 +106,7 @@ class Waiting:
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         over = [process for process, state in short.items() if state["state"] in OVER]
         if not aside and len(over) < len(short):
-            self._verdicts.settle(self._missing(short))
+            self._ending.settle(self._missing(short))
         if aside or over:
             self._step_aside(aside or over)
         waited = time.monotonic() - self._began
@@ -181,7 +182,7 @@ class Waiting:
             if process != me
         }
         ends[me] = End(entry.placed(), group.processes, self._own_report())
-        self._verdicts.settle(cycle_report(ends, entry.index))
+        self._ending.settle(cycle_report(ends, entry.index))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""

@@ -102,7 +102,7 @@ class Leader:
 
     def __init__(self, parts: Parts, background: Background) -> None:
         self._job, self._own = job, own = parts.job, parts.own
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
@@ -159,7 +159,7 @@ class Leader:
                     report = self.inquire(group, differ | short, samples, far=bool(differ or short))
                     if report is not None:
                         self._proclaimed = True
-                        self._verdicts.proclaim(report)
+                        self._ending.proclaim(report)
                         return True
         self.lateness.look(group, samples, watched.moved, now)
         return False

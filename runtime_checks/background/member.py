@@ -51,7 +51,7 @@ class Background:
     def __init__(self, parts: Parts, recording: Recording | None) -> None:
         self._job, self._own = job, own = parts.job, parts.own
         self._others = parts.others
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._checks, self._ending = parts.checks, parts.ending
         own.ledger.on_new = self._new_group
         self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
         self.journal.failed = parts.checks.guard.failed
@@ -117,7 +117,7 @@ class Background:
         while self._no_calls:
             time.sleep(1.0)
         self._checks.raise_if_broken()
-        self._verdicts.act()
+        self._ending.act()
 
     # Methods for the watcher thread.
 

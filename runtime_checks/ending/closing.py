@@ -22,7 +22,6 @@ from spmdlint.runtime_checks.agreement.waiting import Life
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
@@ -69,11 +68,10 @@ class Outcome:
 class Closing:
     """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
-    def __init__(self, parts: Parts, ending: Ending, background: Background | None, look: Callable[[], object]) -> None:
+    def __init__(self, parts: Parts, background: Background | None, look: Callable[[], object]) -> None:
         self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._setup = parts.checks, parts.setup
-        self._ending = ending
+        self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
         self._look = look
 

@@ -10,10 +10,10 @@ import signal
 import threading
 import time
 
+from spmdlint.runtime_checks.agreement.declared import hosts_service
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.abort import AbortHold
-from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
 from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
@@ -48,9 +48,9 @@ class LastWords:
     lock of the thread that aborts. Both are started before they are needed: none can be once the interpreter exits.
     """
 
-    def __init__(self, parts: Parts, ending: Ending, background: Background) -> None:
-        self._job, self._own, self._checks = parts.job, parts.own, parts.checks
-        self._ending = ending
+    def __init__(self, parts: Parts, background: Background) -> None:
+        self._job, self._own = parts.job, parts.own
+        self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._hold = AbortHold()
         self._over = threading.Event()

@@ -7,7 +7,6 @@ import time
 
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
-from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -30,12 +29,9 @@ DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 class Watcher:
     """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
 
-    def __init__(
-        self, parts: Parts, ending: Ending, background: Background | None, health: Health, demand: Demand
-    ) -> None:
+    def __init__(self, parts: Parts, background: Background | None, health: Health, demand: Demand) -> None:
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._setup = parts.checks, parts.setup
-        self._ending = ending
+        self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
         self._health = health
         self._stop = threading.Event()
@@ -46,7 +42,7 @@ class Watcher:
         self._demand = demand
         self._last_words = None
         if background is not None and parts.job.folder is None:
-            self._last_words = LastWords(parts, ending, background)
+            self._last_words = LastWords(parts, background)
         self._wake = threading.Event()
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from spmdlint.runtime_checks.reporting.report import (
     diverged,
     from_data,
 )
-from spmdlint.runtime_checks.reporting.reportfile import KEPT, write_report_file
 from spmdlint.runtime_checks.reporting.sentences import calls, differs, missing, name_processes
 
 
@@ -244,23 +242,6 @@ def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
     for linter in ((sys.executable, "-c", "raise SystemExit(2)"), ("/nonexistent/linter",)):
         join(report, [str(script)], linter)
         assert report.findings == []
-
-
-def test_reports_do_not_pile_up_among_the_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3)})
-    for number in range(KEPT + 3):
-        path = write_report_file(report, str(number), None)
-        assert path is not None
-        for written in (path, path.with_suffix(".json")):
-            os.utime(written, (number, number))
-    assert {entry.name for entry in path.parent.iterdir()} == {
-        f"report-{number}.{kind}" for number in range(3, KEPT + 3) for kind in ("txt", "json")
-    }
-    kept = tmp_path / "ledger"
-    for number in range(KEPT + 3):
-        write_report_file(report, str(number), kept)
-    assert len(list(kept.iterdir())) == 2 * (KEPT + 3)
 
 
 def test_a_linter_that_does_not_finish_ends_with_its_workers(tmp_path: Path) -> None:

@@ -16,19 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.parts import StoodDownError
+from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
-from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
-from spmdlint.runtime_checks.reporting.reportfile import write_report_file
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
 LAST_STEP = 0.5  # seconds that a process may need from its last word to its end, on a busy machine
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
+MAX_WRITTEN = 8 << 20  # characters of a report in a file
 
 
 class Ending:
@@ -167,7 +166,18 @@ class Ending:
         return f"  To ask the linter about a line: spmdlint explain {told.filename}:{told.line}\n"
 
     def _write_file(self, report: Report) -> Path | None:
-        return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
+        """Write the report beside the recordings, once per host; returns the path of the text, if there is one."""
+        folder = self._options.ledger
+        if self._short or folder is None:
+            return None
+        path = folder / f"report-{self._store.job}.txt"
+        try:
+            if not path.exists():
+                _put(path.with_suffix(".json"), json.dumps(report.as_data(), indent=2) + "\n")
+                _put(path, as_text(report))
+        except OSError:
+            return None
+        return path
 
     def leave(self) -> None:
         """Report, and end this process at once, from any thread."""
@@ -214,6 +224,15 @@ class Ending:
         """The processes that exit, or that their backend has aborted."""
         states = self._store.children("state", State)
         return set(self._store.texts("left")) | {name for name, told in states.items() if told.get("state") == "died"}
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file as a whole, readable by this user only, and without codes that a terminal obeys."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    number = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
+        file.write(plain(text, MAX_WRITTEN))
+    scratch.replace(path)
 
 
 def hosts_service() -> bool:
