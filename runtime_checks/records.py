@@ -207,17 +207,6 @@ class PreflightRecord(TypedDict, total=False):
     sources: dict[str, str]
 
 
-class SampleRecord(TypedDict):
-    """A position in a group; see :class:`~spmdlint.runtime_checks.background.publishing.Sample`."""
-
-    c: Count
-    x: str
-    n: Count
-    s: str
-    l: bool  # noqa: E741 - the name in the store
-    p: tuple[str | None, str | None, Count | None, str | None]
-
-
 class EventRecord(TypedDict, total=False):
     """A program called from a line; ``aside`` if in another thread than the main one."""
 
@@ -278,15 +267,6 @@ class Answer(TypedDict, total=False):
     where: Where
 
 
-class ShortVerdict(TypedDict, total=False):
-    """A verdict for processes that only repeat it."""
-
-    verdict: Verdict
-    kind: Kind | None
-    index: Count | None
-    message: str
-
-
 class ModuleSide(TypedDict):
     """The line of a lowered module, on the processes that have it, and the line of the source that it comes from."""
 
@@ -319,9 +299,8 @@ class Finding(TypedDict):
 
 
 class Word(TypedDict, total=False):
-    """What a process is woken with."""
+    """What a process is woken with: the number of one that is being aborted, if that is why."""
 
-    verdict: ShortVerdict
     abort: Count
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
+from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
-from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
+from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -43,7 +43,6 @@ class Ending:
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
-        self._short = False  # whether only its first sentence is known
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -66,23 +65,6 @@ class Ending:
         if self.verdict is None:
             self.verdict = self._store.get(VERDICT_KEY, Report)
         return self.verdict
-
-    def word(self) -> Word:
-        """The verdict in short, for processes that only repeat it."""
-        if self.verdict is None:
-            return {}
-        told = self.verdict
-        return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
-
-    def hear(self, told: ShortVerdict) -> None:
-        """Adopt a verdict that another process announced; its short form if the full one cannot be read any more."""
-        try:
-            self.look()
-        except StoreLostError:
-            if self._options.on_divergence != "report" or self._folder is not None:
-                raise
-        if self.verdict is None:
-            self.verdict, self._short = from_data(told), True
 
     def settle(self, report: Report) -> None:
         """Declare a verdict to all processes and act on it; for a thread that makes calls."""
@@ -107,7 +89,7 @@ class Ending:
 
     def wake_all(self) -> None:
         """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
-        self._job.wake_others(self.word())
+        self._job.wake_others({})
         self._job.wake_watcher()
 
     def act(self) -> None:
@@ -168,7 +150,7 @@ class Ending:
     def _write_file(self, report: Report) -> Path | None:
         """Write the report beside the recordings, once per host; returns the path of the text, if there is one."""
         folder = self._options.ledger
-        if self._short or folder is None:
+        if folder is None:
             return None
         path = folder / f"report-{self._store.job}.txt"
         try:

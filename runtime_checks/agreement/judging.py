@@ -149,15 +149,15 @@ class End:
     process: ProcessReport
 
 
-def cycle_report(ends: Mapping[int, End], index: int | None, wait: str = "wait", is_in: str = "waits") -> Report:
-    """The report on processes each of which waits, or has waited, for another one of them."""
+def cycle_report(ends: Mapping[int, End], index: int) -> Report:
+    """The report on processes each of which waits for another one of them."""
     told = "; ".join(
-        f"process {number} {is_in} in call {end.call.get('index')} of {name_processes(end.members)} "
+        f"process {number} waits in call {end.call.get('index')} of {name_processes(end.members)} "
         f"({end.call.get('function')}, {end.call.get('filename')}:{end.call.get('line')})"
         for number, end in sorted(ends.items())
     )
     processes = {number: end.process for number, end in ends.items()}
-    return diverged("sequence", f"the processes {wait} for each other in a cycle: {told}.", index, processes)
+    return diverged("sequence", f"the processes wait for each other in a cycle: {told}.", index, processes)
 
 
 def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:

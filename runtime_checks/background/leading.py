@@ -14,17 +14,10 @@ from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
-from spmdlint.runtime_checks.background.publishing import (
-    PROCESSES_A_SECOND,
-    SECTION,
-    Sample,
-    leads,
-    members_in,
-    read_sample,
-)
+from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.recording.journal import WINDOW, Journal
-from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.records import State, read_record
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
@@ -85,7 +78,7 @@ AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then do
 
 
 class _Watched:
-    """The samples seen in one folder."""
+    """The samples seen of one group."""
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
@@ -120,27 +113,24 @@ class Leader:
         if self._job.interrupted():
             return  # which reaches processes at different times
         for group in self._own.ledger.groups():
-            for folder in self._folders(group, now):
-                if self._look_at(group, folder, now):
-                    return
+            if self._leads(group, now) and self._look_at(group, now):
+                return
 
-    def _folders(self, group: Group, now: float) -> list[str]:
-        """The folders to compare, including those of leaders that are gone or ended without a call of the group."""
-        me = self._job.me
-        if me not in group.processes:
-            return []
-        before = group.processes[: group.processes.index(me)]
+    def _leads(self, group: Group, now: float) -> bool:
+        """Whether all members before this one are gone, or have ended without a call of the group."""
+        if self._job.me not in group.processes:
+            return False
+        before = group.processes[: group.processes.index(self._job.me)]
         absent = self._absent.among(group, before, now) if before else {}
-        is_first = all(self._gone(process) or process in absent for process in before)
-        return leads(group.key, group.processes, group.processes[0] if is_first else me)
+        return all(self._gone(process) or process in absent for process in before)
 
     def _gone(self, process: int) -> bool:
         return self._job.gone(process) is not None
 
-    def _look_at(self, group: Group, folder: str, now: float) -> bool:
-        """Compare the samples of a folder; returns whether they have led to a verdict."""
-        watched = self._watched.setdefault(folder, _Watched())
-        changed = self._read(group, folder, watched, now)
+    def _look_at(self, group: Group, now: float) -> bool:
+        """Compare the samples of a group; returns whether they have led to a verdict."""
+        watched = self._watched.setdefault(group.key, _Watched())
+        changed = self._read(group, watched, now)
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
         to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
@@ -164,11 +154,11 @@ class Leader:
         self.lateness.look(group, samples, watched.moved, now)
         return False
 
-    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
-        """Read a folder; returns the processes that have published since the last look."""
-        found = self._published(folder)
+    def _read(self, group: Group, watched: _Watched, now: float) -> list[int]:
+        """Read the samples of a group; returns the processes that have published since the last look."""
+        found = self._published(group)
         found[self._job.me] = self._background.own_sample(group)
-        silent = (process for process in members_in(folder, group.processes) if process not in found)
+        silent = (process for process in group.processes if process not in found)
         for process, sample in self._absent.among(group, silent, now).items():
             found.setdefault(process, sample)
         changed = []
@@ -283,10 +273,7 @@ class Leader:
         lines: list[str] = []
         tells_of_all = job.me == 0 or job.count <= SMALL
         for group in own.ledger.groups() if tells_of_all else ():
-            samples: dict[int, Sample] = {}
-            for number in range(0, len(group.processes), SECTION):
-                samples.update(self._published(f"{group.key}/{number // SECTION}"))
-            samples[job.me] = self._background.own_sample(group)
+            samples = {**self._published(group), job.me: self._background.own_sample(group)}
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
         lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
@@ -298,22 +285,22 @@ class Leader:
         found: dict[int, int] = {}
         try:
             for group in self._own.ledger.groups():
-                for number in range(0, len(group.processes), SECTION):
-                    for process, sample in self._published(f"{group.key}/{number // SECTION}").items():
-                        found[process] = max(found.get(process, 0), sample.serial)
+                for process, sample in self._published(group).items():
+                    found[process] = max(found.get(process, 0), sample.serial)
         except StoreLostError:
             return {}
         found.pop(self._job.me, None)
         return dict(sorted(found.items()))
 
-    def _published(self, folder: str) -> dict[int, Sample]:
-        """The samples in a folder: the same objects as in the last look if nothing new was published."""
-        known, read = self._read_before.get(folder, {}), {}
-        for process, text in self._job.exchange.samples(folder).items():
+    def _published(self, group: Group) -> dict[int, Sample]:
+        """The samples of a group: the same objects as in the last look if nothing new was published."""
+        known, read = self._read_before.get(group.key, {}), {}
+        for process, text in self._job.exchange.samples(group.key).items():
             before = known.get(process)
-            key = f"{folder}/{process}"
-            read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
-        self._read_before[folder] = read
+            if before is None or before[0] != text:
+                before = (text, read_record(text, Sample, f"{group.key}/{process}"))
+            read[process] = before
+        self._read_before[group.key] = read
         return {process: sample for process, (_, sample) in read.items()}
 
     def judge_all(self) -> Report | None:

@@ -7,16 +7,17 @@ even while the main threads hang in it.
 from __future__ import annotations
 
 import inspect
-import threading
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.leading import Leader
-from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
+from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import given_digest
@@ -38,7 +39,6 @@ from spmdlint.runtime_checks.records import (
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
-URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
 COMPILING_AFTER = 5.0
 HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
@@ -67,33 +67,21 @@ class Background:
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
-        self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._hurry_until = 0.0
         self._no_calls = False
 
     def _new_group(self, group: Group) -> None:
-        if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
+        if self._job.me == group.processes[0]:
             group.trail, group.values = Trail(), Trail()
 
     # Methods for the thread that makes the call.
 
     def made(self, call: Call) -> None:
-        """Record a call that is not on the fast path; a new program is published before it runs."""
-        program = call.program
-        event = self.journal.event_of(program, call.site)
-        if program.digest not in self._explained:
-            self._explain(program, call)
-            self._note(event, call)
-            if program.value is None and self._checks.joining is None:  # each asserted value is new
-                self._served.clear()
-                self._urgent.set()
-                self._job.wake_watcher()
-                self._served.wait(URGENT_WITHIN)
-        else:
-            self._note(event, call)
-
-    def _note(self, event: Event, call: Call) -> None:
+        """Record a call that is not on the fast path."""
+        event = self.journal.event_of(call.program, call.site)
+        if call.program.digest not in self._explained:
+            self._explain(call.program, call)
         self.journal.note_slowly(ValuedCall(event, call.given) if call.given else event)
 
     def _explain(self, program: Program, call: Call) -> None:
@@ -136,11 +124,9 @@ class Background:
         if not self._checks.active:
             return
         now = time.monotonic()
-        urgent = self._urgent.is_set() or now < self._hurry_until
-        if urgent or now >= self.cadence.publish_at:
-            self._urgent.clear()
+        if self.hurries or now >= self.cadence.publish_at:
             self.publish()
-        if urgent or now >= self.cadence.look_at:
+        if self.hurries or now >= self.cadence.look_at:
             self.cadence.looked()
             self.leader.look(now)
 
@@ -175,11 +161,9 @@ class Background:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
             for group, sample, said in changed:
-                for folder in publishes_in(group.key, group.processes, self._job.me):
-                    self._job.exchange.put_sample(folder, sample.data())
+                self._job.exchange.put_sample(group.key, msgspec.to_builtins(sample))
                 self._published[group.key] = said
             self._published_at = time.monotonic()
-        self._served.set()
 
     def published_age(self) -> float | None:
         """Seconds since this process last published, or saw that nothing is new; None if it never did."""

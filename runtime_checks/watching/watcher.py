@@ -8,7 +8,7 @@ import time
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
+from spmdlint.runtime_checks.records import Place, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import after_death
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -47,7 +47,6 @@ class Watcher:
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:
             self._others.meanwhile = self._answer_meanwhile
-        self._verdict: ShortVerdict | None = None
         self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
@@ -62,13 +61,9 @@ class Watcher:
         self._wake.set()
 
     def told(self, word: Word) -> None:
-        """Another process has a message for this one: a verdict, or something to look for in the store."""
-        verdict = word.get("verdict")
-        if verdict is not None:
-            self._verdict = verdict
-        else:
-            self._word = self._asked_meanwhile = True
-            self._abort = self._abort or "abort" in word
+        """Another process has something for this one to look for in the store."""
+        self._word = self._asked_meanwhile = True
+        self._abort = self._abort or "abort" in word
         self._wake.set()
 
     def wait_for_abort(self) -> None:
@@ -169,9 +164,6 @@ class Watcher:
         """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
         ending, now = self._ending, time.monotonic()
         word, self._word = self._word, False
-        verdict, self._verdict = self._verdict, None
-        if verdict is not None:
-            ending.hear(verdict)
         if self._abort:
             self._abort = False
             background.hasten()

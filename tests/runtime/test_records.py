@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -20,7 +21,6 @@ from spmdlint.runtime_checks.records import (
     ProgramRecord,
     Question,
     QuietRecords,
-    SampleRecord,
     State,
     WaitRecord,
     Word,
@@ -35,7 +35,7 @@ KINDS: dict[str, Any] = {
     "call": Message,
     "detail": Details,
     "name": JobName,
-    "now": SampleRecord,
+    "now": Sample,
     "program": ProgramRecord,
     "question": Question,
     "quiet": QuietRecords,
