@@ -207,16 +207,11 @@ class PreflightRecord(TypedDict, total=False):
     sources: dict[str, str]
 
 
-class EventRecord(TypedDict, total=False):
+class EventRecord(Place, total=False):
     """A program called from a line; ``aside`` if in another thread than the main one."""
 
     group: str
     digest: str
-    function: str | None
-    filename: str | None
-    line: Count | None
-    callers: list[str]
-    defined_at: str | None
     aside: bool
 
 

@@ -37,7 +37,7 @@ class Lockstep:
         digest = call.program.digest
         waiting = Waiting(self._parts, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
-        message: Message = {**Message(digest=digest, tags=call.tags), **entry.brief()}
+        message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
         if call.source is not None:
             message["source"] = call.source
         if call.given:

@@ -6,6 +6,7 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +22,9 @@ from spmdlint.runtime_checks.recording.reading import (
     read_lines,
     recorded_in,
 )
-from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
+from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
-from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
 
 INCOMPLETE_STATUS = 2
@@ -223,3 +224,32 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
             f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
         )
         found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")
+
+
+LAST = 5
+
+
+def explain(folder: Path) -> int:
+    """Print the verdict over all recordings in a folder, or each process's last calls; returns the exit status."""
+    recorded = load(folder)
+    if not recorded.rows:
+        sys.stderr.write(f"{recorded.nothing_in(folder)}\n")
+        return 2
+    found = compare(recorded)
+    if found.report is not None:
+        sys.stdout.write(as_text(found.report))
+    before = ", ".join(str(path) for path in earlier(folder))
+    for sentence in (*found.earlier, *found.notes, *([f"Earlier jobs are recorded in {before}."] if before else [])):
+        sys.stdout.write(f"{sentence}\n")
+    if found.differs:
+        return found.status
+    if len(recorded.rows) > 1 and not found.agrees:
+        sys.stdout.write(f"This proves neither that {name_processes(recorded.rows)} differ nor that they agree.\n")
+    elif len(recorded.rows) > 1:
+        sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
+    for process, rows in recorded.rows.items():
+        sys.stdout.write(f"\n  Process {process}, oldest first:\n")
+        for row in rows[-LAST:]:
+            place = f"{row.filename}:{row.line}" if row.filename else "an unknown line"
+            sys.stdout.write(f"    call {row.index} of {name_processes(row.members)}: {row.function}  at {place}\n")
+    return found.status

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.calls.executables import comparable
 from spmdlint.runtime_checks.calls.given import conflict
+from spmdlint.runtime_checks.calls.modules import comparable
 from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
 

@@ -29,7 +29,6 @@ from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
-    EventRecord,
     GivenRecord,
     HistoryRecord,
     ProgramRecord,
@@ -235,7 +234,7 @@ class Background:
             "end": self.end,
             "members": {group.key: list(group.processes) for group in groups},
             "groups": {group.key: (group.count, group.prefix) for group in groups},
-            "table": [_told(event) for event in places],
+            "table": [event.record() for event in places],
             "calls": pack([places[event] for event in calls]),
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
             "quiet": self._own.quiet.all(groups),
@@ -257,17 +256,3 @@ class Background:
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()
-
-
-def _told(event: Event) -> EventRecord:
-    site, program = event.site, event.program
-    told: EventRecord = {"group": event.group.key, "digest": program.digest, "function": program.function}
-    if site is not None:
-        told |= {"filename": site.filename, "line": site.line}
-        if site.callers:
-            told["callers"] = list(site.callers)
-    if program.identified:
-        told["defined_at"] = program.defined_at
-    if event.aside:
-        told["aside"] = True
-    return told

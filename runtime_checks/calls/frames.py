@@ -40,13 +40,6 @@ class Site:
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
 
-    def place(self) -> Place:
-        """The line in the form for the exchange and for recordings."""
-        place: Place = {"filename": self.filename, "line": self.line}
-        if self.callers:
-            place["callers"] = list(self.callers)
-        return place
-
     @property
     def short(self) -> str:
         """The line without its folder."""
@@ -127,9 +120,12 @@ def raising_site(trace: TracebackType | None) -> Site | None:
     return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
 
 
-def site_data(site: Site | None) -> Place:
-    """A line in the form for reports."""
-    return {**site.place(), "function": site.function} if site else {}
+def site_data(site: Site | None, function: str | None = None) -> Place:
+    """A line in the form for the exchange and for reports, with what is called there, or the function around it."""
+    if site is None:
+        return {"function": function} if function is not None else {}
+    told: Place = {"function": function or site.function, "filename": site.filename, "line": site.line}
+    return {**told, "callers": list(site.callers)} if site.callers else told
 
 
 def exit_site(trace: TracebackType | None) -> Site | None:

@@ -26,8 +26,8 @@ from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
-from spmdlint.runtime_checks.launch.port import held_port
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, blame_threads, conclude
+from spmdlint.runtime_checks.launch.service import held_port
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,

@@ -195,14 +195,8 @@ class Lines:
             self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
             int(told["digest"], 16)
-            self.events[told["event"]] = {
-                "group": told["in"],
-                "digest": told["digest"],
-                "function": told.get("function"),
-                "filename": told.get("filename"),
-                "line": told.get("line"),
-                "aside": told.get("aside", False),
-            }
+            self.members.setdefault(told["group"], ())
+            self.events[told["event"]] = told
         elif "end" in told:
             self.end = told["end"]
         elif "versions" in told:

@@ -42,8 +42,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _diff(folder: Path, form: str) -> int:
-    from spmdlint.runtime_checks.agreement.offline import compare, load
-    from spmdlint.runtime_checks.launch.ledgers import explain
+    from spmdlint.runtime_checks.agreement.offline import compare, explain, load
     from spmdlint.runtime_checks.recording.retention import earlier
 
     if form == "text":

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 from tests.runtime.jobs import start
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -227,7 +227,7 @@ def test_the_last_words_of_a_process_do_not_need_the_store(source: str, status: 
 
 HOLD = """
 import ctypes, faulthandler, os, signal, sys, threading, time
-from spmdlint.runtime_checks.ending.abort import AbortHold
+from spmdlint.runtime_checks.ending.lastwords import AbortHold
 """
 
 
