@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     OVER,
+    call_count,
     call_words,
     name_processes,
     through_helper,
@@ -190,16 +191,15 @@ class Waiting:
         still = [process for process in absent if not exchange.arrived(self._group.key, entry.index, process)]
         if len(still) > SHOWN:
             write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
+        wheres = self._others.whereabouts(still[:SHOWN])
         for process in still[:SHOWN]:
-            answer = self._others.whereabouts(process)
-            where = "it does not answer: it has died, is stopped, or holds the GIL"
-            if answer is not None:
-                place = answer.get("place") or "an unknown line"
-                made = answer.get("counts", {}).get(self._group.key, 0)
-                where = f"it is at {place}, after {made} {'call' if made == 1 else 'calls'}"
-                if answer.get("stack"):
-                    where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
+            told = "it does not answer: it has died, is stopped, or holds the GIL"
+            if process in wheres:
+                where = wheres[process]
+                made = where.get("counts", {}).get(self._group.key, 0)
+                told = f"it is at {where.get('place') or 'an unknown line'}, after {call_count(made)}"
+                told += "".join(f"\n    {line}" for line in (where.get("stack") or [])[-6:])
             write_error(
                 f"spmdlint: late: process {process}, for which process {me} has waited {waited:.0f} s at call "
-                f"{entry.index} ({entry.program.function}, {entry.site}): {where}\n"
+                f"{entry.index} ({entry.program.function}, {entry.site}): {told}\n"
             )

@@ -94,7 +94,7 @@ class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
     def __init__(self, parts: Parts, background: Background) -> None:
-        self._job, self._own = job, own = parts.job, parts.own
+        self._job, self._own = parts.job, parts.own
         self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._watched: dict[str, _Watched] = {}
@@ -104,9 +104,9 @@ class Leader:
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(job, parts.others, background.journal)
-        self.asking = Asking(job, parts.others, background)
-        self.lateness = Lateness(job, own, parts.others)
+        self._absent = Absent(self._job, parts.others, background.journal)
+        self.asking = Asking(self._job, parts.others, background)
+        self.lateness = Lateness(self._job, parts.others)
 
     def look(self, now: float) -> None:
         """Compare the published samples in all groups that this process leads."""

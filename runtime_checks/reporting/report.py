@@ -22,6 +22,7 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    call_count,
     how_it_ended,
     is_abort,
     is_without_exit,
@@ -338,9 +339,8 @@ def _process_lines(
     named = name_processes(numbers)
     made = ""
     if process.index is not None:
-        calls = "call" if process.index == 1 else "calls"
         under_way = process.state in ("calling", "waiting")
-        made = f", call {process.index}" if under_way else f", after {process.index} {calls}"
+        made = f", call {process.index}" if under_way else f", after {call_count(process.index)}"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")

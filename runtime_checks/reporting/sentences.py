@@ -37,6 +37,11 @@ def sides(told: Mapping[int, T], say: Callable[[T], str] = str) -> str:
     return "; ".join(f"{name_processes(numbers)}: {same}" for same, numbers in _folded(words).items())
 
 
+def call_count(number: int, what: str = "call") -> str:
+    """Returns "1 call" or "3 calls"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def calls(records: Places) -> str:
     """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
     through = told_apart(records)
@@ -156,7 +161,7 @@ def missing(short: Mapping[int, State], made: int, group: Iterable[int], others:
         verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:
         verb = "finished"
-    count = "1 parallel call" if made == 1 else f"{made} parallel calls"
+    count = call_count(made, "parallel call")
     return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
 
 
