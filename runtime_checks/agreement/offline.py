@@ -25,7 +25,7 @@ from spmdlint.runtime_checks.recording.reading import (
 from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
-from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
+from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, sides
 
 INCOMPLETE_STATUS = 2
 
@@ -169,14 +169,11 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
     first = min(shared)
     if first > 1:
         found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
-    before: dict[str, list[int]] = {}
-    if len({known[first].digest for known in rows.values()}) == 1:
-        for process, known in rows.items():
-            before.setdefault(known[first].prefix, []).append(process)
-    if len(before) > 1:
-        sides = " and ".join(name_processes(processes) for processes in before.values())
+    before = alike({process: known[first].prefix for process, known in rows.items()})
+    if len({known[first].digest for known in rows.values()}) == 1 and len(before) > 1:
+        who = " and ".join(name_processes(processes) for processes in before.values())
         found.earlier.append(
-            f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
+            f"{who} made different calls before number {first} of {named}, the first that all of them still have; "
             "the point of divergence is no longer recorded. Background mode reports it while the job runs."
         )
 
@@ -217,12 +214,8 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
     counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
     if len(set(counts.values())) > 1:
         found.behind[group] = min(counts.values())
-        told: dict[int, list[int]] = {}
-        for process, count in counts.items():
-            told.setdefault(count, []).append(process)
-        words = "; ".join(
-            f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
-        )
+        told = sorted(alike(counts).items())
+        words = "; ".join(f"{name_processes(processes)} after call {count}" for count, processes in told)
         found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")
 
 

@@ -56,9 +56,9 @@ class OtherProcesses:
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
-        told = self._job.exchange.states.all()
-        found = {}
-        for process in processes:
+        wanted, found = list(processes), {}
+        told = self._job.exchange.states.all() if wanted else {}
+        for process in wanted:
             known = process in told or self._job.gone(process) is not None
             state = self.ended(process) if known else None
             if state is not None:

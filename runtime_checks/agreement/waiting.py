@@ -18,8 +18,8 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     OVER,
-    call_count,
     call_words,
+    count_of,
     name_processes,
     through_helper,
 )
@@ -197,7 +197,7 @@ class Waiting:
             if process in wheres:
                 where = wheres[process]
                 made = where.get("counts", {}).get(self._group.key, 0)
-                told = f"it is at {where.get('place') or 'an unknown line'}, after {call_count(made)}"
+                told = f"it is at {where.get('place') or 'an unknown line'}, after {count_of(made)}"
                 told += "".join(f"\n    {line}" for line in (where.get("stack") or [])[-6:])
             write_error(
                 f"spmdlint: late: process {process}, for which process {me} has waited {waited:.0f} s at call "

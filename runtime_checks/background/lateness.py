@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.records import Where
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.sentences import call_count, name_processes
+from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
 from spmdlint.runtime_checks.transport.job import Job
 
 AGREEING = 5  # factor on the delay before it is reported that all agree
@@ -80,7 +80,7 @@ class Lateness:
         made = {process: wheres[process].get("counts", {}).get(group.key, 0) for process in shown if process in wheres}
         left = {process: most - max(behind[process].count, made.get(process, 0)) for process in shown}
         for process in shown:
-            by = f"{call_count(left[process])} behind"
+            by = f"{count_of(left[process])} behind"
             if process in wheres:
                 lines += _at(
                     f"process {process} {f'is {by}' if left[process] > 0 else 'has arrived since'}, at", wheres[process]
@@ -112,8 +112,4 @@ def _place(sample: Sample) -> str:
 
 def _compiling(samples: Mapping[int, Sample]) -> str:
     """Which process compiles which program: different programs explain compilers that wait for each other."""
-    sides: dict[str, list[int]] = {}
-    for process, sample in samples.items():
-        if sample.compiling:
-            sides.setdefault(sample.compiling, []).append(process)
-    return "; ".join(f"{name_processes(numbers)}: compiling {words}" for words, numbers in sorted(sides.items()))
+    return sides({process: f"compiling {words}" for process, sample in samples.items() if (words := sample.compiling)})

@@ -10,64 +10,24 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.recording.journal import WINDOW, Journal
+from spmdlint.runtime_checks.recording.journal import WINDOW
 from spmdlint.runtime_checks.records import State, read_record
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
-
-AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
-SELDOM = 60.0  # at most this many seconds between two questions
-AT_A_TIME = 64  # processes that it asks about
-
-
-class Absent:
-    """Processes of a group that ended before they made a call in it: they have published nothing there.
-
-    While this process makes no calls, it asks how the others ended, less and less often.
-    """
-
-    def __init__(self, job: Job, others: OtherProcesses, journal: Journal) -> None:
-        self._others = others
-        self._journal = journal
-        self._found: dict[str, dict[int, Sample]] = {}
-        self._made = -1
-        self._first_pause = max(AFTER, job.count / PROCESSES_A_SECOND)
-        self._pause: dict[str, float] = {}
-        self._due: dict[str, float] = {}
-
-    def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
-        """The processes that have ended without a call in the group so far."""
-        if self._journal.made != self._made:
-            self._made = self._journal.made
-            self._pause.clear()
-            self._due.clear()
-        found = self._found.setdefault(group.key, {})
-        if group.key not in self._due:
-            self._pause[group.key] = self._first_pause
-            self._due[group.key] = now + self._first_pause
-        elif now >= self._due[group.key]:
-            self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
-            self._due[group.key] = now + self._pause[group.key]
-            for process in [process for process in processes if process not in found][:AT_A_TIME]:
-                ended = self._others.ended(process)
-                if ended is not None and not (ended.get("counts") or {}).get(group.key):
-                    found[process] = Sample(0, 0, state=str(ended.get("state")))
-        return found
-
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
 
+AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
+SELDOM = 60.0  # at most this many seconds between two questions
 USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
 SMALL = 64  # processes in a job in which each reports on all on demand, and all are asked at the end
@@ -78,13 +38,16 @@ AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then do
 
 
 class _Watched:
-    """The samples seen of one group."""
+    """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing."""
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
         self.moved: dict[int, float] = {}
         self.ahead: dict[int, Sample] = {}
         self.differ: set[int] = set()
+        self.absent: dict[int, Sample] = {}
+        self.asked_after = -1  # so many calls of this process
+        self.ask_at = self.ask_pause = 0.0
         self.looked_into: object = None
         self.again = 0.0
         self.pause = AGAIN
@@ -94,7 +57,7 @@ class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
     def __init__(self, parts: Parts, background: Background) -> None:
-        self._job, self._own = parts.job, parts.own
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._watched: dict[str, _Watched] = {}
@@ -104,7 +67,6 @@ class Leader:
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(self._job, parts.others, background.journal)
         self.asking = Asking(self._job, parts.others, background)
         self.lateness = Lateness(self._job, parts.others)
 
@@ -121,8 +83,22 @@ class Leader:
         if self._job.me not in group.processes:
             return False
         before = group.processes[: group.processes.index(self._job.me)]
-        absent = self._absent.among(group, before, now) if before else {}
+        absent = self._absent(group, before, now) if before else {}
         return all(self._gone(process) or process in absent for process in before)
+
+    def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
+        """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
+        watched, made = self._watched.setdefault(group.key, _Watched()), self._background.journal.made
+        if made != watched.asked_after:
+            watched.asked_after, watched.ask_pause = made, max(AFTER, self._job.count / PROCESSES_A_SECOND)
+            watched.ask_at = now + watched.ask_pause
+        elif now >= watched.ask_at:
+            watched.ask_pause = min(SELDOM, 2 * watched.ask_pause)
+            watched.ask_at = now + watched.ask_pause
+            for process, ended in self._others.ended_among(set(processes) - set(watched.absent)).items():
+                if not ended["counts"].get(group.key):
+                    watched.absent[process] = Sample(0, 0, state=str(ended.get("state")))
+        return watched.absent
 
     def _gone(self, process: int) -> bool:
         return self._job.gone(process) is not None
@@ -159,7 +135,7 @@ class Leader:
         found = self._published(group)
         found[self._job.me] = self._background.own_sample(group)
         silent = (process for process in group.processes if process not in found)
-        for process, sample in self._absent.among(group, silent, now).items():
+        for process, sample in self._absent(group, silent, now).items():
             found.setdefault(process, sample)
         changed = []
         for process, sample in found.items():

@@ -23,7 +23,7 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
-from spmdlint.runtime_checks.reporting.sentences import OVER, call_count, how_it_ended, name_processes, unsaid
+from spmdlint.runtime_checks.reporting.sentences import OVER, count_of, how_it_ended, name_processes, unsaid
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
@@ -242,7 +242,7 @@ class Closing:
         for process, status in sorted(statuses.items()):
             made = sum(group.count for group in self._own.ledger.groups() if process in group.processes)
             how = f"{how_it_ended(unsaid(status))}{',' if status >= 0 else ''}"
-            told.append(f"process {process} {how} after {call_count(made, 'parallel call')}")
+            told.append(f"process {process} {how} after {count_of(made, 'parallel call')}")
         here = {process: one for process, one in ended.items() if process not in statuses}
         done = "finished" if all(one["state"] == "finished" for one in here.values()) else "ended"
         verbs = ("has", "waits") if len(here) == 1 else ("have", "wait")

@@ -14,8 +14,9 @@ from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
-    call_count,
+    alike,
     call_words,
+    count_of,
     name_processes,
     place,
     racing_threads,
@@ -86,7 +87,8 @@ class Run:
             verdict, message = _agreed(self.mode, states, self.joined)
             return Report(verdict, message, processes=processes, notes=[*_racing(states), *_silent(states)]), 0
         by_themselves = {n: status for n, status in failed.items() if not ended[n].by_launcher} or failed
-        failures = _failures({number: _failure(states[number], status) for number, status in by_themselves.items()})
+        ways = alike({number: _failure(states[number], status) for number, status in by_themselves.items()})
+        failures = ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in ways.items())
         rest = [number for number in failed if number not in by_themselves]
         if rest:
             failures += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
@@ -102,13 +104,6 @@ def _failure(state: State, status: int) -> str:
     if state.get("state") != "raised" or not detail:
         return _status_words(status)
     return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"
-
-
-def _failures(words: Mapping[int, str]) -> str:
-    sides: dict[str, list[int]] = {}
-    for number, failure in words.items():
-        sides.setdefault(failure, []).append(number)
-    return ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in sides.items())
 
 
 def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict, str]:
@@ -136,7 +131,7 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
     if not any(counts):
         none = f"{processes} ended; they made no parallel calls, so nothing was compared."
         return "unchecked", f"{none}{_unseen(states)}"
-    made = call_count(counts[0], "parallel call")
+    made = count_of(counts[0], "parallel call")
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(states)}"
@@ -220,13 +215,10 @@ def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> N
 
     Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
     """
-    sides: dict[str, list[int]] = {}
-    for number, one in sorted(ended.items()):
-        calls = _calls_of_threads(folder / f"{number}.ledger") if one.status == -signal.SIGABRT else ""
-        if calls:
-            sides.setdefault(calls, []).append(number)
-    if report.verdict == "failed" and sides:
-        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in sides.items())
+    aborted = [number for number, one in ended.items() if one.status == -signal.SIGABRT]
+    made = {number: calls for number in aborted if (calls := _calls_of_threads(folder / f"{number}.ledger"))}
+    if report.verdict == "failed" and made:
+        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in alike(made).items())
         report.message = (
             f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
             f"Then {report.message}"
@@ -290,9 +282,7 @@ def _late_message(mode: str, states: States, statuses: Mapping[int, int], behind
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
     if behind:
         return _behind_message(states, behind)
-    made = ", ".join(
-        f"process {number} after {call_count(sum(one.values()))}" for number, one in sorted(counts.items())
-    )
+    made = ", ".join(f"process {number} after {count_of(sum(one.values()))}" for number, one in sorted(counts.items()))
     silent = [number for number in running if number not in counts]
     words = f"out of time: {name_processes(running)} still ran"
     words += f" ({made})" if made else ""
@@ -301,14 +291,11 @@ def _late_message(mode: str, states: States, statuses: Mapping[int, int], behind
 
 def _interrupted_message(states: States) -> str:
     """Where the processes were: a run that hangs is often interrupted, and a call inside XLA leaves no traceback."""
-    words: dict[str, list[int]] = {}
-    for number, state in states.items():
-        if place(state):
-            total = sum(_counts(state).values())
-            words.setdefault(f"{_at(state)}, {call_count(total)} begun", []).append(number)
+    known = {number: state for number, state in states.items() if place(state)}
+    words = {n: f"{_at(state)}, {count_of(sum(_counts(state).values()))} begun" for n, state in known.items()}
     if not words:
         return "the run was interrupted."
-    where = "; ".join(f"{name_processes(numbers)} {_was(numbers)} {at}" for at, numbers in words.items())
+    where = "; ".join(f"{name_processes(numbers)} {_was(numbers)} {at}" for at, numbers in alike(words).items())
     return f"the run was interrupted: {where}."
 
 
@@ -332,7 +319,7 @@ def _behind(states: States) -> list[int]:
 def _behind_message(states: States, behind: list[int]) -> str:
     calls = {number: sum(_counts(state).values()) for number, state in states.items()}
     waits, alone = [number for number in sorted(states) if number not in behind], len(behind) == 1
-    where = (f"after {call_count(calls[number])}, {_at(states[number])}" for number in behind)
+    where = (f"after {count_of(calls[number])}, {_at(states[number])}" for number in behind)
     at = "; ".join(words if alone else f"process {n} {words}" for n, words in zip(behind, where, strict=True))
     verb, first = "waits" if len(waits) == 1 else "wait", states[waits[0]]
     call = call_words(_last_call(first)) + (f" (now at {now})" if (now := _now_elsewhere(first)) else "")

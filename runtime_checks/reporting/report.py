@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
-    call_count,
+    count_of,
     how_it_ended,
     is_abort,
     is_without_exit,
@@ -340,7 +340,7 @@ def _process_lines(
     made = ""
     if process.index is not None:
         under_way = process.state in ("calling", "waiting")
-        made = f", call {process.index}" if under_way else f", after {call_count(process.index)}"
+        made = f", call {process.index}" if under_way else f", after {count_of(process.index)}"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")

@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.records import Place, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import after_death
-from spmdlint.runtime_checks.reporting.sentences import call_count
+from spmdlint.runtime_checks.reporting.sentences import count_of
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -157,7 +157,7 @@ class Watcher:
 
     def _here(self) -> str:
         where = self._own.where()
-        begun = call_count(sum(where["counts"].values()), "parallel call")
+        begun = count_of(sum(where["counts"].values()), "parallel call")
         return f"Process {self._job.me} is at {where['place'] or 'an unknown line'}, {begun} begun."
 
     def _look_behind(self, background: Background) -> None:
