@@ -6,12 +6,12 @@ still reach the call that the others wait in. It explains a difference that is p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.records import Place, QuietRecord, Side
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, callers_of, differs, name_processes, place
+from spmdlint.runtime_checks.reporting.sentences import alike, call_words, callers_of, differs, name_processes, place
 
 NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
 REASONED = ("raised", "died")  # ends whose reason is known
@@ -30,7 +30,8 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
-    for makers in _sides(calls):
+    functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
+    for makers in alike(functions).values():
         call = calls[makers[0]]
         found = {
             process: stands
@@ -51,14 +52,6 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
             retold.notes = report.notes
             return retold
     return report
-
-
-def _sides(calls: Calls) -> Iterator[list[int]]:
-    """The processes by the function that they call."""
-    sides: dict[tuple[str | None, str | None], list[int]] = {}
-    for number, call in sorted(calls.items()):
-        sides.setdefault((call.get("function"), call.get("defined_at")), []).append(number)
-    yield from sides.values()
 
 
 def _state(report: Report, process: int) -> str:

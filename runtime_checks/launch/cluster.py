@@ -106,17 +106,9 @@ def _use_launchers_service() -> None:
     from jax._src import distributed
 
     runtime: Any = distributed._jax if hasattr(distributed, "_jax") else distributed.xla_extension
-    count, address = int(os.environ[COUNT]), os.environ[COORDINATOR]
-    real_service, real_client = runtime.get_distributed_runtime_service, runtime.get_distributed_runtime_client
+    count, real = int(os.environ[COUNT]), runtime.get_distributed_runtime_service
 
     def get_service(bind_address: str, num_nodes: int, *args: Any, **named: Any) -> Any:
-        if num_nodes != count:
-            return real_service(bind_address, num_nodes, *args, **named)
-        return _ServiceElsewhere()
-
-    def get_client(given: str, *args: Any, **named: Any) -> Any:
-        ours = distributed.global_state.num_processes == count
-        return real_client(address if ours else given, *args, **named)
+        return _ServiceElsewhere() if num_nodes == count else real(bind_address, num_nodes, *args, **named)
 
     runtime.get_distributed_runtime_service = get_service
-    runtime.get_distributed_runtime_client = get_client
