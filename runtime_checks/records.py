@@ -8,7 +8,6 @@ unknown.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
@@ -316,22 +315,8 @@ _FIRST_LOOK = threading.RLock()
 
 
 @cache
-def _built(kind: Hashable) -> msgspec.json.Decoder[Any]:
+def _built(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
-
-
-def _decoded(text: str | bytes, kind: type[T]) -> T:
-    known: Any = kind  # types can be hashed, which their type does not say
-    with _FIRST_LOOK:
-        decoder = _built(known)
-    found: T = decoder.decode(text)
-    return found
-
-
-def converted(data: object, kind: type[T]) -> T:
-    """Check plain data against a kind of record; raises :class:`msgspec.ValidationError`, which is a ValueError."""
-    with _FIRST_LOOK:
-        return msgspec.convert(data, kind)
 
 
 def read_record(
@@ -340,7 +325,11 @@ def read_record(
     """Decode a value; raises :class:`UnknownRecordError` for anything else than a record of this kind."""
     if isinstance(text, str | bytes) and len(text) <= most:
         try:
-            return _decoded(text, kind)
+            known: Any = kind  # types can be hashed, which their type does not say
+            with _FIRST_LOOK:
+                decoder = _built(known)
+            found: T = decoder.decode(text)
+            return found
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
             words = str(error).partition("\n")[0][:200]
     else:

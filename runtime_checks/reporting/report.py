@@ -18,7 +18,6 @@ from spmdlint.runtime_checks.records import (
     Side,
     State,
     Verdict,
-    converted,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
@@ -181,14 +180,6 @@ def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[in
     for number, record in records.items():
         if record.get("defined_at"):
             processes[number].detail = f"defined at {record['defined_at']}"
-
-
-def from_data(data: Mapping[str, object]) -> Report:
-    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown.
-
-    Raises ``ValueError`` if a field is not what it should be.
-    """
-    return converted(data, Report)
 
 
 def diverged(

@@ -13,6 +13,7 @@ import pytest
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.launch.result import absent_from_start
+from spmdlint.runtime_checks.records import read_record
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE,
     ADVICE_ON,
@@ -21,7 +22,6 @@ from spmdlint.runtime_checks.reporting.report import (
     Report,
     as_text,
     diverged,
-    from_data,
 )
 from spmdlint.runtime_checks.reporting.sentences import calls, differs, missing, name_processes
 
@@ -131,7 +131,7 @@ def test_the_first_sentence_says_what_and_where() -> None:
 def test_data_and_back() -> None:
     report = diverged("missing", "process 1 finished.", 3, {0: ProcessReport("waiting", 3, "f", "a.py", 1)})
     data = json.loads(json.dumps(report.as_data()))
-    assert from_data({**data, "of a newer version": 1}) == report
+    assert read_record(json.dumps({**data, "of a newer version": 1}), Report, "report") == report
     assert data["schema_version"] == 1
     assert data["processes"]["0"]["line"] == 1
 
