@@ -250,10 +250,9 @@ class GivenRecord(TypedDict, total=False):
 
 
 class Answer(TypedDict, total=False):
-    """The answer; ``aside`` is whether the process is no longer checked."""
+    """The answer; it is empty of a process that is no longer checked."""
 
     number: Count
-    aside: bool
     history: HistoryRecord
     program: ProgramRecord
     texts: dict[str, str]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.judging import Differing, End, Missing, Texts, cycle_report
+from spmdlint.runtime_checks.agreement.judging import Differing, Missing, Texts, cycle_report
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
 from spmdlint.runtime_checks.recording.reading import Row
@@ -180,17 +180,15 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             mine, theirs = histories[one], histories[other]
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
-                return cycle_report({one: _end(row), other: _end(its)}, row.index)
+                last = {one: row, other: its}
+                reports = {process: reported(end.place(), "waiting") for process, end in last.items()}
+                return cycle_report(reports, {process: end.members for process, end in last.items()}, row.index)
     return None
 
 
 def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
     """The last call of each process that made one."""
     return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
-
-
-def _end(row: Row) -> End:
-    return End(row.place(), row.members, reported(row.place(), "waiting"))
 
 
 def _missing(histories: Mapping[int, History], programs: Programs) -> Report | None:

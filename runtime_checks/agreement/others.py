@@ -131,12 +131,11 @@ class OtherProcesses:
                     pause = min(0.1, pause * 1.5)
         return answers
 
-    def answer(self, tell: Callable[[Question, Answer], object] = lambda _question, _answer: None) -> None:
+    def answer(self, tell: Callable[[Question], Answer] = lambda _question: {}) -> None:
         """Answer the questions of other processes; ``tell`` adds what only background mode knows."""
         exchange = self._job.exchange
         for asker, question in exchange.asked().items():
-            answer: Answer = {"number": question.get("number", 0)}
-            tell(question, answer)
+            answer: Answer = {**tell(question), "number": question.get("number", 0)}
             if question.get("stack"):
                 answer["where"] = self._own.where()
             exchange.answers.say(answer, asker)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
 from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
-from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
+from spmdlint.runtime_checks.agreement.judging import Missing, cycle_report
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
+from spmdlint.runtime_checks.agreement.verdict import deadlocked, known_side
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.records import Details, State, WaitRecord
@@ -165,25 +165,20 @@ class Waiting:
 
     def _look_for_circle(self) -> None:
         group, entry, me = self._group, self._entry, self._job.me
-        counts = self._own.ledger.counts()
         single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
+        about: WaitRecord = {"group": group.key, "processes": list(group.processes), "single": single}
+        mine: WaitRecord = {**about, "counts": self._own.ledger.counts(), **entry.placed()}
         if not self._told_wait:
-            record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
-            self._job.exchange.waits.say({**record, **entry.placed(), "single": single})
+            self._job.exchange.waits.say(mine)
             self._told_wait = True
         if not single:
             return
-        waits = self._job.exchange.waits.all()
-        circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
-        if not circle:
-            return
-        ends = {
-            process: End(waits[process], waits[process]["processes"], reported(waits[process], "waiting"))
-            for process in circle
-            if process != me
-        }
-        ends[me] = End(entry.placed(), group.processes, self._own_report())
-        self._ending.settle(cycle_report(ends, entry.index))
+        waits = {**self._job.exchange.waits.all(), me: mine}
+        circle = deadlocked(me, waits)
+        if circle:
+            ends = {process: reported(waits[process], "waiting") for process in circle} | {me: self._own_report()}
+            members = {process: waits[process]["processes"] for process in circle}
+            self._ending.settle(cycle_report(ends, members, entry.index))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""

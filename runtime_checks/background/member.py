@@ -29,7 +29,6 @@ from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
-    GivenRecord,
     HistoryRecord,
     ProgramRecord,
     Question,
@@ -194,35 +193,29 @@ class Background:
 
     def answer(self) -> None:
         """Answer the questions of other processes."""
-        self._others.answer(self._tell_of_calls)
+        self._others.answer(self.told)
 
-    def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+    def told(self, question: Question) -> Answer:
+        """The answer to a question about the calls of this process, as far as it is known."""
+        answer = Answer()
         if not self._checks.active:
-            answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
-            return
+            return answer  # some of its calls may not have been seen: they prove nothing
         if "history" in question:
             self.journal.drain()
             answer["history"] = self.history(question["history"])
         if "program" in question:
             answer["program"] = self.explained(question["program"])
         if "given" in question:
-            answer["given"] = self.given(*question["given"])
+            answer["given"] = self._own.values.told(self.journal.given.get(question["given"], {}))
         if "texts" in question:
-            answer["texts"] = self.texts(question["texts"])
+            reference = self._modules.get(question["texts"])
+            read = reference() if reference is not None else None
+            answer["texts"] = pack_texts(read()) if read is not None else {}
+        return answer
 
     def explained(self, digest: str) -> ProgramRecord:
         """The record behind a digest of this process."""
         return self._explained.get(digest, ProgramRecord())
-
-    def given(self, group: str, index: int) -> dict[str, GivenRecord]:
-        """What a call was given, if that is still known."""
-        return self._own.values.told(self.journal.given.get((group, index), {}))
-
-    def texts(self, digest: str) -> dict[str, str]:
-        """The lowered module of a program of this process, packed."""
-        reference = self._modules.get(digest)
-        read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else {}
 
     def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""

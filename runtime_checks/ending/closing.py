@@ -159,7 +159,7 @@ class Closing:
                     self._end_checks(outcome)
                 return None
             if background is None or self._closes():
-                self._collect(ended)
+                ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
                 life.look([process for process in range(job.count) if process not in ended])
             elif background.over:
                 return None
@@ -169,15 +169,6 @@ class Closing:
                 time.sleep(tick)
                 tick = min(tick * 1.2, SLOWEST_TICK)
         return ended
-
-    def _collect(self, ended: dict[int, State]) -> None:
-        told = self._job.exchange.states.all() if self._background is not None else None
-        for process in range(self._job.count):
-            if process in ended or (told is not None and process not in told and self._job.folder is None):
-                continue
-            found = self._others.ended(process)
-            if found is not None:
-                ended[process] = found
 
     def _closes(self) -> bool:
         """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
