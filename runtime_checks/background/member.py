@@ -7,6 +7,7 @@ even while the main threads hang in it.
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 import weakref
 from collections import OrderedDict
@@ -37,6 +38,7 @@ from spmdlint.runtime_checks.records import (
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
+URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
 COMPILING_AFTER = 5.0
 HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
@@ -65,6 +67,7 @@ class Background:
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
+        self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._hurry_until = 0.0
         self._no_calls = False
@@ -76,11 +79,17 @@ class Background:
     # Methods for the thread that makes the call.
 
     def made(self, call: Call) -> None:
-        """Record a call that is not on the fast path."""
-        event = self.journal.event_of(call.program, call.site)
-        if call.program.digest not in self._explained:
-            self._explain(call.program, call)
+        """Record a call that is not on the fast path; a new program is published before it runs."""
+        program = call.program
+        event, is_new = self.journal.event_of(program, call.site), program.digest not in self._explained
+        if is_new:
+            self._explain(program, call)
         self.journal.note_slowly(ValuedCall(event, call.given) if call.given else event)
+        if is_new and program.value is None and self._checks.joining is None:  # each asserted value is new
+            self._served.clear()
+            self._urgent.set()
+            self._job.wake_watcher()
+            self._served.wait(URGENT_WITHIN)
 
     def _explain(self, program: Program, call: Call) -> None:
         record = call.record()
@@ -122,9 +131,11 @@ class Background:
         if not self._checks.active:
             return
         now = time.monotonic()
-        if self.hurries or now >= self.cadence.publish_at:
+        urgent = self._urgent.is_set() or self.hurries
+        if urgent or now >= self.cadence.publish_at:
+            self._urgent.clear()
             self.publish()
-        if self.hurries or now >= self.cadence.look_at:
+        if urgent or now >= self.cadence.look_at:
             self.cadence.looked()
             self.leader.look(now)
 
@@ -162,6 +173,7 @@ class Background:
                 self._job.exchange.put_sample(group.key, msgspec.to_builtins(sample))
                 self._published[group.key] = said
             self._published_at = time.monotonic()
+        self._served.set()
 
     def published_age(self) -> float | None:
         """Seconds since this process last published, or saw that nothing is new; None if it never did."""

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -73,7 +73,6 @@ class Plan:
     timeout: float | None = None
     log_folder: Path | None = None
     ledger_folder: Path | None = None
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
@@ -257,7 +256,6 @@ class _Launcher:
             cluster.LAUNCHER: str(os.getpid()),
             MODE_VARIABLE: plan.mode,
             RUN_FOLDER_VARIABLE: str(self._folder.folder),
-            **plan.environment,
         }
         if plan.ledger_folder is not None:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())

@@ -37,7 +37,6 @@ SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
 _EVENT_LINE = re.compile(r'\{"event": (\d+), "group": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
 _PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
-TOLD_OF_END = ("state", "detail", "function", "filename", "line", "callers")
 LATER = "all later calls"
 RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
 
@@ -180,9 +179,8 @@ class Recording:
 
     def write_end(self, how: State) -> None:
         """Write how the program ended: without this line, it may have gone on, or been killed."""
-        told: State = {name: how[name] for name in TOLD_OF_END if name in how}  # type: ignore[assignment, literal-required]
         with self._lock:
-            self._line({"end": told})
+            self._line({"end": how})
 
     def _omit(self, what: str) -> None:
         """Tell the readers of the recording that something is not in it."""

@@ -164,6 +164,11 @@ class Watcher:
         """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
         ending, now = self._ending, time.monotonic()
         word, self._word = self._word, False
+        interval = background.cadence.interval
+        if word or now - self._asked > SELDOM * interval:
+            self._asked = now
+            background.hear()
+            ending.look()
         if self._abort:
             self._abort = False
             background.hasten()
@@ -171,14 +176,9 @@ class Watcher:
             background.tick()
         if word:
             background.answer()
-        interval = background.cadence.interval
         if not self._setup.compared and now - self._looked_at_setup > SETUP * interval:
             self._looked_at_setup = now
             self._look_at_setup()
-        if word or now - self._asked > SELDOM * interval:
-            self._asked = now
-            background.hear()
-            ending.look()
 
     def _answer_meanwhile(self) -> None:
         """Answer while this thread itself waits for answers; what else it was woken for is left to the next look."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.runtime_checks.background import member as background
 from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.options import Options
@@ -28,6 +29,7 @@ Start = Callable[..., Behind]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(background, "URGENT_WITHIN", 0.0)
     started = []
 
     def make(count: int, **options: object) -> Behind:
