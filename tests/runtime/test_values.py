@@ -189,8 +189,8 @@ def test_what_a_mapped_function_makes_of_a_value_has_its_name(mode: str, tmp_pat
     run = rehearse(tmp_path, program, options=("--mode", mode))
     assert (run.status, run.verdict) == (3, ("diverged", "value")), run.output
     arguments = [one for process in run.report["processes"].values() for one in process["arguments"]]
-    made = {one["origin"].partition(" at ")[0] for one in arguments if one.get("value")} - {None}
-    assert made == {"averaged"}, "with JAX before 0.8, no maker is asked"
+    made = {one["origin"] and one["origin"].partition(" at ")[0] for one in arguments if one.get("value")}
+    assert made in ({"averaged"}, {None}), "older releases of JAX make no array of it before the call"
 
 
 def test_values_that_only_some_processes_tell_do_not_end_the_comparison_of_the_calls(tmp_path: Path) -> None:
