@@ -18,8 +18,7 @@ from spmdlint.runtime_checks.agreement.offline import load
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.page.html import page
-from spmdlint.runtime_checks.page.jobs import recorded_job
+from spmdlint.runtime_checks.page.jobs import page, recorded_job
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
 

@@ -29,11 +29,10 @@ from typing import Any
 
 import jaxlib._jax as runtime
 
+from spmdlint.runtime_checks.agreement.declared import VERDICT_KEY
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.ending.declared import VERDICT_KEY
-from spmdlint.runtime_checks.launch.port import held_port
-from spmdlint.runtime_checks.launch.service import with_heartbeats
+from spmdlint.runtime_checks.launch.service import held_port, with_heartbeats
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport.bounded import OWN

@@ -33,7 +33,7 @@ from typing import Any
 
 from field import DATA, FieldError, Project, fetched
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 
 ROOT = Path(__file__).resolve().parent.parent
 DRIVERS = Path(__file__).resolve().parent / "shown"

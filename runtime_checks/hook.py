@@ -19,9 +19,9 @@ from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, 
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.guard import Guard
-from spmdlint.runtime_checks.intercept import Interception, install, layers_of
+from spmdlint.runtime_checks.intercept.execution import ran_before
+from spmdlint.runtime_checks.intercept.layers import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
-from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many

@@ -8,7 +8,6 @@ unknown.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
@@ -207,27 +206,11 @@ class PreflightRecord(TypedDict, total=False):
     sources: dict[str, str]
 
 
-class SampleRecord(TypedDict):
-    """A position in a group; see :class:`~spmdlint.runtime_checks.background.publishing.Sample`."""
-
-    c: Count
-    x: str
-    n: Count
-    s: str
-    l: bool  # noqa: E741 - the name in the store
-    p: tuple[str | None, str | None, Count | None, str | None]
-
-
-class EventRecord(TypedDict, total=False):
+class EventRecord(Place, total=False):
     """A program called from a line; ``aside`` if in another thread than the main one."""
 
     group: str
     digest: str
-    function: str | None
-    filename: str | None
-    line: Count | None
-    callers: list[str]
-    defined_at: str | None
     aside: bool
 
 
@@ -267,24 +250,14 @@ class GivenRecord(TypedDict, total=False):
 
 
 class Answer(TypedDict, total=False):
-    """The answer; ``aside`` is whether the process is no longer checked."""
+    """The answer; it is empty of a process that is no longer checked."""
 
     number: Count
-    aside: bool
     history: HistoryRecord
     program: ProgramRecord
     texts: dict[str, str]
     given: dict[str, GivenRecord]
     where: Where
-
-
-class ShortVerdict(TypedDict, total=False):
-    """A verdict for processes that only repeat it."""
-
-    verdict: Verdict
-    kind: Kind | None
-    index: Count | None
-    message: str
 
 
 class ModuleSide(TypedDict):
@@ -319,9 +292,8 @@ class Finding(TypedDict):
 
 
 class Word(TypedDict, total=False):
-    """What a process is woken with."""
+    """What a process is woken with: the number of one that is being aborted, if that is why."""
 
-    verdict: ShortVerdict
     abort: Count
 
 
@@ -342,22 +314,8 @@ _FIRST_LOOK = threading.RLock()
 
 
 @cache
-def _built(kind: Hashable) -> msgspec.json.Decoder[Any]:
+def _built(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
-
-
-def _decoded(text: str | bytes, kind: type[T]) -> T:
-    known: Any = kind  # types can be hashed, which their type does not say
-    with _FIRST_LOOK:
-        decoder = _built(known)
-    found: T = decoder.decode(text)
-    return found
-
-
-def converted(data: object, kind: type[T]) -> T:
-    """Check plain data against a kind of record; raises :class:`msgspec.ValidationError`, which is a ValueError."""
-    with _FIRST_LOOK:
-        return msgspec.convert(data, kind)
 
 
 def read_record(
@@ -366,7 +324,11 @@ def read_record(
     """Decode a value; raises :class:`UnknownRecordError` for anything else than a record of this kind."""
     if isinstance(text, str | bytes) and len(text) <= most:
         try:
-            return _decoded(text, kind)
+            known: Any = kind  # types can be hashed, which their type does not say
+            with _FIRST_LOOK:
+                decoder = _built(known)
+            found: T = decoder.decode(text)
+            return found
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
             words = str(error).partition("\n")[0][:200]
     else:

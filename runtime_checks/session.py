@@ -6,17 +6,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.declared import Ending
 from spmdlint.runtime_checks.agreement.lockstep import Lockstep
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
-from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -62,12 +62,12 @@ class Session:
             own.recorded = Journal(Ledger(), recording, lambda: None)
         self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
-        self.closing = Closing(parts, ending, self.background, self.health.look)
+        self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
 
     def watcher(self, demand: Demand) -> Watcher:
         """The thread that looks after this session, and answers a signal."""
-        return Watcher(self.parts, self.ending, self.background, self.health, demand)
+        return Watcher(self.parts, self.background, self.health, demand)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.

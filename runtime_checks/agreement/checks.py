@@ -20,6 +20,14 @@ LONGEST_REASON = 600
 ASIDE = "aside"  # the state of a process that continues without checks
 
 
+class StoodDownError(Exception):
+    """A verdict was reported, and the policy is to continue without checks."""
+
+
+class WaitedEnoughError(Exception):
+    """An operation with its own time-out was waited for as long as it would wait itself."""
+
+
 class Checks:
     """The checks of this process: ``active``, or ``why_inactive``; and the remarks that they have made.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.judging import Differing, End, Missing, Texts, cycle_report
+from spmdlint.runtime_checks.agreement.judging import Differing, Missing, Texts, cycle_report
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import told_with
 from spmdlint.runtime_checks.recording.reading import Row
@@ -78,7 +78,7 @@ def judge(
     ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference, and ``given``
     what a process's call was given.
     """
-    found = _difference(histories, programs, texts, given) or _crossing(histories) or _circle(histories)
+    found = _difference(histories, programs, texts, given) or _crossing(histories)
     return found or _missing(histories, programs)
 
 
@@ -180,49 +180,15 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
             mine, theirs = histories[one], histories[other]
             shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
             if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
-                return cycle_report({one: _end(row, "waiting"), other: _end(its, "waiting")}, row.index)
+                last = {one: row, other: its}
+                reports = {process: reported(end.place(), "waiting") for process, end in last.items()}
+                return cycle_report(reports, {process: end.members for process, end in last.items()}, row.index)
     return None
 
 
 def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
     """The last call of each process that made one."""
     return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
-
-
-def _end(row: Row, state: str, detail: str | None = None) -> End:
-    process = reported(row.place(), state)
-    process.detail = detail
-    return End(row.place(), row.members, process)
-
-
-def _circle(histories: Mapping[int, History]) -> Report | None:
-    """Processes that raised in their last calls, each of which one of the others had not made.
-
-    While they run, this is no proof for more than two: they may go on to the next call without waiting for this one.
-    """
-    stuck = {
-        process: row
-        for process, row in _ends(histories).items()
-        if histories[process].state == "raised"
-        and row.line is not None
-        and (histories[process].end.get("filename"), histories[process].end.get("line")) == (row.filename, row.line)
-    }
-    while True:
-        waits = {one: _awaited(histories, row, stuck) for one, row in stuck.items()}
-        awaited = {other for others in waits.values() for other in others}
-        left = {one: row for one, row in stuck.items() if waits[one] and one in awaited}
-        if len(left) == len(stuck):
-            break
-        stuck = left
-    if not stuck:
-        return None
-    ends = {process: _end(row, "raised", histories[process].end.get("detail")) for process, row in stuck.items()}
-    return cycle_report(ends, stuck[min(stuck)].index, "waited", "was")
-
-
-def _awaited(histories: Mapping[int, History], row: Row, among: Iterable[int]) -> list[int]:
-    """The processes among these that have not made this call of a group."""
-    return [other for other in among if other in row.members and histories[other].counts.get(row.group, 0) < row.index]
 
 
 def _missing(histories: Mapping[int, History], programs: Programs) -> Report | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from spmdlint.runtime_checks.records import UnknownRecordError, read_record
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.store import Store
 
@@ -120,10 +120,7 @@ def _pasts(members: Mapping[int, Member]) -> dict[int, str]:
 
 def _sides(told: Mapping[int, str]) -> str | None:
     """Returns "process 0: a; processes 1-3: b", or None if all are equal."""
-    sides: dict[str, list[int]] = {}
-    for process, words in sorted(told.items()):
-        sides.setdefault(words, []).append(process)
-    return "; ".join(f"{name_processes(who)}: {words}" for words, who in sides.items()) if len(sides) > 1 else None
+    return sides(told) if len(set(told.values())) > 1 else None
 
 
 class Joining:

@@ -140,24 +140,14 @@ class Missing:
         return explained(report, self.group, self.calls, self.quiet)
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The last call of a process in a cycle of waits."""
-
-    call: Place
-    members: Sequence[int]
-    process: ProcessReport
-
-
-def cycle_report(ends: Mapping[int, End], index: int | None, wait: str = "wait", is_in: str = "waits") -> Report:
-    """The report on processes each of which waits, or has waited, for another one of them."""
+def cycle_report(ends: Mapping[int, ProcessReport], members: Mapping[int, Sequence[int]], index: int) -> Report:
+    """The report on processes each of which waits in a call over these members for another one of them."""
     told = "; ".join(
-        f"process {number} {is_in} in call {end.call.get('index')} of {name_processes(end.members)} "
-        f"({end.call.get('function')}, {end.call.get('filename')}:{end.call.get('line')})"
+        f"process {number} waits in call {end.index} of {name_processes(members[number])} "
+        f"({end.function}, {end.filename}:{end.line})"
         for number, end in sorted(ends.items())
     )
-    processes = {number: end.process for number, end in ends.items()}
-    return diverged("sequence", f"the processes {wait} for each other in a cycle: {told}.", index, processes)
+    return diverged("sequence", f"the processes wait for each other in a cycle: {told}.", index, ends)
 
 
 def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:

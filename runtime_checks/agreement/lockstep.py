@@ -28,7 +28,7 @@ class Lockstep:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._verdicts, self._setup = parts.verdicts, parts.setup
+        self._ending, self._setup = parts.ending, parts.setup
         self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
 
     def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
@@ -37,7 +37,7 @@ class Lockstep:
         digest = call.program.digest
         waiting = Waiting(self._parts, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
-        message: Message = {**Message(digest=digest, tags=call.tags), **entry.brief()}
+        message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
         if call.source is not None:
             message["source"] = call.source
         if call.given:
@@ -76,7 +76,7 @@ class Lockstep:
         """Compare the setup: a process that has announced a call has published its setup before."""
         report = self._setup.compare_with(process)
         if report is not None:
-            self._verdicts.settle(report)
+            self._ending.settle(report)
 
     def _record(self, message: Message) -> ProgramRecord:
         return self._job.exchange.program(str(message.get("digest")))
@@ -104,7 +104,7 @@ class Lockstep:
         limit = time.monotonic() + DETAILS_WITHIN
         waits = [process for process in group.processes if process != me]
         while waits and time.monotonic() < limit:
-            self._verdicts.heed()
+            self._ending.heed()
             for process in list(waits):
                 message = messages.get(process) or exchange.hear(group.key, entry.index, process, 50)
                 told = exchange.details.wait(group.key, entry.index, process) if message else None
@@ -115,7 +115,7 @@ class Lockstep:
                     waits.remove(process)
             if waits and all(process not in messages for process in waits):
                 break  # the difference is proven without the processes that have not reached this call
-        self._verdicts.settle(self._report(group, entry, {me: own, **messages}, details))
+        self._ending.settle(self._report(group, entry, {me: own, **messages}, details))
 
     def _report(
         self, group: Group, entry: Entry, messages: Mapping[int, Message], details: Mapping[int, Details]

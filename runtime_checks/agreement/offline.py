@@ -6,6 +6,7 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +22,10 @@ from spmdlint.runtime_checks.recording.reading import (
     read_lines,
     recorded_in,
 )
-from spmdlint.runtime_checks.recording.retention import UNNAMED, job_of
+from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
-from spmdlint.runtime_checks.reporting.report import Report
-from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
+from spmdlint.runtime_checks.reporting.report import Report, as_text
+from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, sides
 
 INCOMPLETE_STATUS = 2
 
@@ -168,14 +169,11 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
     first = min(shared)
     if first > 1:
         found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
-    before: dict[str, list[int]] = {}
-    if len({known[first].digest for known in rows.values()}) == 1:
-        for process, known in rows.items():
-            before.setdefault(known[first].prefix, []).append(process)
-    if len(before) > 1:
-        sides = " and ".join(name_processes(processes) for processes in before.values())
+    before = alike({process: known[first].prefix for process, known in rows.items()})
+    if len({known[first].digest for known in rows.values()}) == 1 and len(before) > 1:
+        who = " and ".join(name_processes(processes) for processes in before.values())
         found.earlier.append(
-            f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
+            f"{who} made different calls before number {first} of {named}, the first that all of them still have; "
             "the point of divergence is no longer recorded. Background mode reports it while the job runs."
         )
 
@@ -216,10 +214,35 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
     counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
     if len(set(counts.values())) > 1:
         found.behind[group] = min(counts.values())
-        told: dict[int, list[int]] = {}
-        for process, count in counts.items():
-            told.setdefault(count, []).append(process)
-        words = "; ".join(
-            f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
-        )
+        told = sorted(alike(counts).items())
+        words = "; ".join(f"{name_processes(processes)} after call {count}" for count, processes in told)
         found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")
+
+
+LAST = 5
+
+
+def explain(folder: Path) -> int:
+    """Print the verdict over all recordings in a folder, or each process's last calls; returns the exit status."""
+    recorded = load(folder)
+    if not recorded.rows:
+        sys.stderr.write(f"{recorded.nothing_in(folder)}\n")
+        return 2
+    found = compare(recorded)
+    if found.report is not None:
+        sys.stdout.write(as_text(found.report))
+    before = ", ".join(str(path) for path in earlier(folder))
+    for sentence in (*found.earlier, *found.notes, *([f"Earlier jobs are recorded in {before}."] if before else [])):
+        sys.stdout.write(f"{sentence}\n")
+    if found.differs:
+        return found.status
+    if len(recorded.rows) > 1 and not found.agrees:
+        sys.stdout.write(f"This proves neither that {name_processes(recorded.rows)} differ nor that they agree.\n")
+    elif len(recorded.rows) > 1:
+        sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
+    for process, rows in recorded.rows.items():
+        sys.stdout.write(f"\n  Process {process}, oldest first:\n")
+        for row in rows[-LAST:]:
+            place = f"{row.filename}:{row.line}" if row.filename else "an unknown line"
+            sys.stdout.write(f"    call {row.index} of {name_processes(row.members)}: {row.function}  at {place}\n")
+    return found.status

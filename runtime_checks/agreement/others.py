@@ -42,9 +42,8 @@ class OtherProcesses:
             status = self._job.gone(process)
             if status is None:
                 return None
-            told = self._job.exchange.states.get(
-                process
-            )  # it may have published, and then ended, between the two looks
+            # It may have published, and then ended, between the two looks.
+            told = self._job.exchange.states.get(process)
             if told is None:
                 return self._ended_with(process, status)
         return {**told, "counts": told.get("counts") or {}}
@@ -57,9 +56,9 @@ class OtherProcesses:
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
-        told = self._job.exchange.states.all()
-        found = {}
-        for process in processes:
+        wanted, found = list(processes), {}
+        told = self._job.exchange.states.all() if wanted else {}
+        for process in wanted:
             known = process in told or self._job.gone(process) is not None
             state = self.ended(process) if known else None
             if state is not None:
@@ -88,12 +87,13 @@ class OtherProcesses:
         message = self._job.exchange.hear(group.key, entry.index, process, 20)
         if message is not None:
             return reported(message, "waiting")
-        answer = self.whereabouts(process)
-        seen: Place = answer or Place()
-        one = reported({**self.last_heard(process), **seen}, "late" if answer else "unknown")
-        if answer is not None:
-            one.index = answer.get("counts", {}).get(group.key, 0)
-            one.stack = answer.get("stack")
+        where = self.whereabouts([process]).get(process)
+        if where is None:
+            return reported(self.last_heard(process), "unknown")
+        seen: Place = where
+        one = reported({**self.last_heard(process), **seen}, "late")
+        one.index = where.get("counts", {}).get(group.key, 0)
+        one.stack = where.get("stack")
         return one
 
     def quiet_calls(self, group: Group) -> dict[int, list[QuietRecord]]:
@@ -131,19 +131,22 @@ class OtherProcesses:
                     pause = min(0.1, pause * 1.5)
         return answers
 
-    def answer(self, tell: Callable[[Question, Answer], object] = lambda _question, _answer: None) -> None:
+    def answer(self, tell: Callable[[Question], Answer] = lambda _question: {}) -> None:
         """Answer the questions of other processes; ``tell`` adds what only background mode knows."""
         exchange = self._job.exchange
         for asker, question in exchange.asked().items():
-            answer: Answer = {"number": question.get("number", 0)}
-            tell(question, answer)
+            answer: Answer = {**tell(question), "number": question.get("number", 0)}
             if question.get("stack"):
                 answer["where"] = self._own.where()
             exchange.answers.say(answer, asker)
 
-    def whereabouts(self, process: int) -> Where | None:
-        """Where another process is now: its watcher thread answers, unless the process is stopped."""
-        return self.ask([process], {"stack": True}).get(process, Answer()).get("where")
+    def whereabouts(self, processes: Iterable[int]) -> dict[int, Where]:
+        """Where processes are now: their watcher threads answer, unless a process is stopped."""
+        asked = list(processes)
+        others = [process for process in asked if process != self._job.me]
+        answers = self.ask(others, {"stack": True}) if others else {}
+        found = {process: answer.get("where") or Where() for process, answer in answers.items()}
+        return {**found, self._job.me: self._own.where()} if self._job.me in asked else found
 
     def lives(self, process: int) -> bool:
         """Whether the checks of another process answer."""

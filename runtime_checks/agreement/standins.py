@@ -6,12 +6,12 @@ still reach the call that the others wait in. It explains a difference that is p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.records import Place, QuietRecord, Side
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged, reported
-from spmdlint.runtime_checks.reporting.sentences import call_words, callers_of, differs, name_processes, place
+from spmdlint.runtime_checks.reporting.sentences import alike, call_words, callers_of, differs, name_processes, place
 
 NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
 REASONED = ("raised", "died")  # ends whose reason is known
@@ -22,7 +22,7 @@ Quiet = Mapping[int, Sequence[QuietRecord]]
 
 
 def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) -> Report:
-    """The report of a proven difference, retold where a process ran the call without a collective; or with remarks.
+    """The report of a proven difference, retold where a process ran the call without a collective.
 
     ``calls`` are the calls at the report's index, of the processes that made one; ``quiet`` the calls without a
     collective of all whose are known. Records have the decisive fields, place, ``arguments`` and ``static``.
@@ -30,7 +30,8 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
-    for makers in _sides(calls):
+    functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
+    for makers in alike(functions).values():
         call = calls[makers[0]]
         found = {
             process: stands
@@ -50,16 +51,7 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
             retold = diverged(difference.kind, told, index, processes, "placement")
             retold.notes = report.notes
             return retold
-    report.notes += _remarks(calls, quiet, index)
     return report
-
-
-def _sides(calls: Calls) -> Iterator[list[int]]:
-    """The processes by the function that they call."""
-    sides: dict[tuple[str | None, str | None], list[int]] = {}
-    for number, call in sorted(calls.items()):
-        sides.setdefault((call.get("function"), call.get("defined_at")), []).append(number)
-    yield from sides.values()
 
 
 def _state(report: Report, process: int) -> str:
@@ -103,15 +95,6 @@ def _one_function(first: Place, second: Place) -> bool:
     return first.get("function") == second.get("function") and len(defined) < 2
 
 
-def _could_be(call: Side, other: QuietRecord) -> bool:
-    """Whether a call from another line could be this one: of the function, with arguments of the same shapes."""
-    forms = [
-        None if given is None else [(one.get("shape"), one.get("dtype")) for one in given]
-        for given in (call.get("arguments"), other.get("arguments"))
-    ]
-    return _one_function(call, other) and (None in forms or forms[0] == forms[1])
-
-
 def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
     state = before.state if before is not None and not stands_in else "calling"
     one = reported(record, state)
@@ -135,20 +118,3 @@ def _then(before: ProcessReport | None) -> str:
         where = f" at {place(at)}" if place(at) else ""
         return f"; then it raised an exception{where} ({before.detail})"
     return f"; then it is {before.state}" if before.state in RUNNING else f"; then {before.state}"
-
-
-def _remarks(calls: Calls, quiet: Quiet, index: int) -> Iterator[str]:
-    """Remarks on processes that ran a function that others wait in, at the same point, but from another line."""
-    for process, theirs in sorted(quiet.items()):
-        for number, call in sorted(calls.items()):
-            if process == number or _one_function(call, calls.get(process, {})):
-                continue
-            mine = quiet.get(number, ())
-            alike = (one for one in reversed(_unmatched(mine, theirs, index)) if _could_be(call, one))
-            other = next(alike, None)
-            if other is not None:
-                yield (
-                    f"Process {process} ran {call_words(other)} {NOTHING_TO_EXCHANGE}. If it should be call {index}, "
-                    "compare the placement of its arguments."
-                )
-                break

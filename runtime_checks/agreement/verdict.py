@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.calls.executables import comparable
 from spmdlint.runtime_checks.calls.given import conflict
+from spmdlint.runtime_checks.calls.modules import comparable
 from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
 
@@ -283,36 +283,24 @@ def _argument_difference(records: Sides) -> Difference | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A process that waits at a position of a group, with the number of calls it has announced in each group."""
-
-    group: str
-    processes: tuple[int, ...]
-    index: int
-    counts: Mapping[str, int]
-
-
-def deadlocked(me: int, mine: Wait, waits: Mapping[int, WaitRecord]) -> list[int]:
+def deadlocked(me: int, waits: Mapping[int, WaitRecord]) -> list[int]:
     """The processes of a wait-for cycle through ``me``, or [].
 
-    ``waits`` holds the records that others published when they began to wait: the fields of :class:`Wait`, and
-    ``single``: whether one thread makes all their calls. A wait for a process that is stuck, and has not made that
-    call, cannot have ended since it was written: so no outdated record can prove a cycle.
+    ``waits`` holds the records that processes published when they began to wait: of the others, those count for which
+    one thread makes all their calls. A wait for a process that is stuck, and has not made that call, cannot have ended
+    since it was written: so no outdated record can prove a cycle.
     """
-    counts: dict[int, Mapping[str, int]] = {me: mine.counts}
+    counts: dict[int, Mapping[str, int]] = {me: waits[me]["counts"]}
+
+    def awaits(number: int, others: Iterable[int]) -> bool:
+        """Whether a process waits for one of these others."""
+        wait = waits[number]
+        group, index, members = wait.get("group", ""), wait.get("index") or 0, wait.get("processes") or []
+        return any(other != number and other in members and counts[other].get(group, 0) < index for other in others)
+
     grew = True
     while grew:
-        grew = False
-        for number, wait in sorted(waits.items()):
-            if number in counts or not wait.get("single"):
-                continue
-            group, index, members = str(wait.get("group")), int(wait.get("index") or 0), wait.get("processes") or []
-            if any(other in members and int(counts[other].get(group, 0)) < index for other in counts):
-                counts[number] = wait.get("counts") or {}
-                grew = True
-    closes = any(
-        number != me and number in mine.processes and int(counts[number].get(mine.group, 0)) < mine.index
-        for number in counts
-    )
-    return sorted(counts) if closes else []
+        found = [n for n, wait in waits.items() if n not in counts and wait.get("single") and awaits(n, counts)]
+        counts |= {number: waits[number].get("counts") or {} for number in found}
+        grew = bool(found)
+    return sorted(counts) if awaits(me, counts) else []

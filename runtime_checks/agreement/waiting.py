@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
-from spmdlint.runtime_checks.agreement.judging import End, Missing, cycle_report
-from spmdlint.runtime_checks.agreement.parts import Parts, StoodDownError, WaitedEnoughError
-from spmdlint.runtime_checks.agreement.verdict import Wait, deadlocked, known_side
+from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.judging import Missing, cycle_report
+from spmdlint.runtime_checks.agreement.parts import Parts
+from spmdlint.runtime_checks.agreement.verdict import deadlocked, known_side
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.records import Details, State, WaitRecord
@@ -18,6 +19,7 @@ from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, repo
 from spmdlint.runtime_checks.reporting.sentences import (
     OVER,
     call_words,
+    count_of,
     name_processes,
     through_helper,
 )
@@ -74,7 +76,7 @@ class Waiting:
         self._explain = explain
         self._within = within
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._checks, self._ending = parts.checks, parts.ending
         self._group = group
         self._entry = entry
         self._began = time.monotonic()
@@ -97,7 +99,7 @@ class Waiting:
         if now < self._look_after:
             return
         self._look_after = now + max(LOOK_EVERY, self._job.count / LOOKS_A_SECOND)
-        self._verdicts.heed()
+        self._ending.heed()
         if self._job.interrupted():
             return
         gone = self._others.ended_among(absent)
@@ -105,7 +107,7 @@ class Waiting:
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         over = [process for process, state in short.items() if state["state"] in OVER]
         if not aside and len(over) < len(short):
-            self._verdicts.settle(self._missing(short))
+            self._ending.settle(self._missing(short))
         if aside or over:
             self._step_aside(aside or over)
         waited = time.monotonic() - self._began
@@ -163,25 +165,20 @@ class Waiting:
 
     def _look_for_circle(self) -> None:
         group, entry, me = self._group, self._entry, self._job.me
-        counts = self._own.ledger.counts()
         single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
+        about: WaitRecord = {"group": group.key, "processes": list(group.processes), "single": single}
+        mine: WaitRecord = {**about, "counts": self._own.ledger.counts(), **entry.placed()}
         if not self._told_wait:
-            record: WaitRecord = {"group": group.key, "processes": list(group.processes), "counts": counts}
-            self._job.exchange.waits.say({**record, **entry.placed(), "single": single})
+            self._job.exchange.waits.say(mine)
             self._told_wait = True
         if not single:
             return
-        waits = self._job.exchange.waits.all()
-        circle = deadlocked(me, Wait(group.key, group.processes, entry.index, counts), waits)
-        if not circle:
-            return
-        ends = {
-            process: End(waits[process], waits[process]["processes"], reported(waits[process], "waiting"))
-            for process in circle
-            if process != me
-        }
-        ends[me] = End(entry.placed(), group.processes, self._own_report())
-        self._verdicts.settle(cycle_report(ends, entry.index))
+        waits = {**self._job.exchange.waits.all(), me: mine}
+        circle = deadlocked(me, waits)
+        if circle:
+            ends = {process: reported(waits[process], "waiting") for process in circle} | {me: self._own_report()}
+            members = {process: waits[process]["processes"] for process in circle}
+            self._ending.settle(cycle_report(ends, members, entry.index))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
@@ -189,16 +186,15 @@ class Waiting:
         still = [process for process in absent if not exchange.arrived(self._group.key, entry.index, process)]
         if len(still) > SHOWN:
             write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
+        wheres = self._others.whereabouts(still[:SHOWN])
         for process in still[:SHOWN]:
-            answer = self._others.whereabouts(process)
-            where = "it does not answer: it has died, is stopped, or holds the GIL"
-            if answer is not None:
-                place = answer.get("place") or "an unknown line"
-                made = answer.get("counts", {}).get(self._group.key, 0)
-                where = f"it is at {place}, after {made} {'call' if made == 1 else 'calls'}"
-                if answer.get("stack"):
-                    where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
+            told = "it does not answer: it has died, is stopped, or holds the GIL"
+            if process in wheres:
+                where = wheres[process]
+                made = where.get("counts", {}).get(self._group.key, 0)
+                told = f"it is at {where.get('place') or 'an unknown line'}, after {count_of(made)}"
+                told += "".join(f"\n    {line}" for line in (where.get("stack") or [])[-6:])
             write_error(
                 f"spmdlint: late: process {process}, for which process {me} has waited {waited:.0f} s at call "
-                f"{entry.index} ({entry.program.function}, {entry.site}): {where}\n"
+                f"{entry.index} ({entry.program.function}, {entry.site}): {told}\n"
             )

@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.agreement.history import History, Programs, Told, r
 from spmdlint.runtime_checks.agreement.judging import Texts
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
-from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, State
+from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.transport.job import Job
 
 if TYPE_CHECKING:
@@ -70,26 +70,20 @@ class Asking:
         ended = self._others.ended(process) or State(state="died")
         return read_history(str(ended["state"]), read(path), ended)
 
-    def texts(self, process: int, digest: str) -> dict[str, str]:
-        """The lowered module of a living process's program, packed."""
+    def _answer(self, process: int, question: Question) -> Answer:
+        """What a process answers, this one included; nothing if it has ended."""
         if process == self._job.me:
-            return self._background.texts(digest)
-        if self._job.gone(process) is not None:
-            return {}
-        return self._others.ask([process], {"texts": digest}).get(process, Answer()).get("texts") or {}
+            return self._background.told(question)
+        return {} if self._job.gone(process) is not None else self._others.ask([process], question).get(process, {})
 
     @property
     def about(self) -> tuple[Programs, Texts, Told]:
-        """The questions about calls that differ."""
-        return self.program, self.texts, self.given
-
-    def given(self, process: int, group: str, index: int) -> dict[str, GivenRecord]:
-        """What a living process's call was given."""
-        if process == self._job.me:
-            return self._background.given(group, index)
-        if self._job.gone(process) is not None:
-            return {}
-        return self._others.ask([process], {"given": (group, index)}).get(process, Answer()).get("given") or {}
+        """The questions about calls that differ: their programs, as lowered, and what they are given."""
+        return (
+            self.program,
+            lambda process, digest: self._answer(process, {"texts": digest}).get("texts", {}),
+            lambda process, group, index: self._answer(process, {"given": (group, index)}).get("given", {}),
+        )
 
     def program(self, process: int, digest: str) -> ProgramRecord:
         """The record behind a process's digest, as far as it is available."""
@@ -104,7 +98,6 @@ class Asking:
         if path is not None:
             found = read_lines(path).programs.get(digest, ProgramRecord())
         else:
-            answer = self._others.ask([process], {"program": digest}).get(process, Answer())
-            found = answer.get("program") or ProgramRecord()
+            found = self._answer(process, {"program": digest}).get("program", {})
         self._programs[key] = {**known, **found}
         return self._programs[key]

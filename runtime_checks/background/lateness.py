@@ -6,15 +6,14 @@ error of one process, at longer and longer intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Where
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
 from spmdlint.runtime_checks.transport.job import Job
 
 AGREEING = 5  # factor on the delay before it is reported that all agree
@@ -25,9 +24,8 @@ FRAMES = 8
 class Lateness:
     """The reports on each group, and when the next one is due."""
 
-    def __init__(self, job: Job, own: ThisProcess, others: OtherProcesses) -> None:
+    def __init__(self, job: Job, others: OtherProcesses) -> None:
         self._job = job
-        self._own = own
         self._others = others
         self._next: dict[str, float] = {}
         self._stuck_at: dict[str, object] = {}
@@ -75,53 +73,37 @@ class Lateness:
                 f"; {compiling}." if compiling else ": check the network, or that call."
             )
         ago = "" if still is None else f", {still:.0f} s ago"
-        arrived = 0
         lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
-        asked = [process for process in sorted(behind)[:SHOWN] if process != self._job.me]
-        answers = self._others.ask(asked, {"stack": True}) if asked else {}
-        for process, sample in sorted(behind.items())[:SHOWN]:
-            if process in answers:
-                where = answers[process].get("where") or Where()
-            elif process == self._job.me:
-                where = self._own.where()
-            else:
-                by = _calls(most - sample.count)
-                lines.append(
-                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped or "
-                    "holds the GIL"
+        shown = sorted(behind)[:SHOWN]
+        wheres = self._others.whereabouts([*shown, *absent[:SHOWN]])
+        # By now, a process may have made more calls than it had published.
+        made = {process: wheres[process].get("counts", {}).get(group.key, 0) for process in shown if process in wheres}
+        left = {process: most - max(behind[process].count, made.get(process, 0)) for process in shown}
+        for process in shown:
+            by = f"{count_of(left[process])} behind"
+            if process in wheres:
+                lines += _at(
+                    f"process {process} {f'is {by}' if left[process] > 0 else 'has arrived since'}, at", wheres[process]
                 )
-                continue
-            by = _calls(most - _counted(where, group, sample))
-            arrived += not by
-            place = where.get("place") or "an unknown line"
-            lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
-            lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
+            else:
+                why = "does not answer: it is stopped or holds the GIL"
+                lines.append(f"  process {process}, {by} when last heard of, {why}")
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
         if absent:
-            lines += [f"  {name_processes(absent)} made no call yet", *self._places(absent[:SHOWN])]
-        if still is not None and behind and arrived == len(behind):
+            lines.append(f"  {name_processes(absent)} made no call yet")
+            for process in absent[:SHOWN]:
+                lines += _at(f"process {process} is at", wheres[process]) if process in wheres else []
+        if still is not None and behind and len(made) == len(behind) and max(left.values()) <= 0:
             return ""
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
-    def _places(self, processes: Sequence[int]) -> list[str]:
-        """Where processes are that have made no call in a group, as far as they answer."""
-        lines = []
-        for process, answer in self._others.ask(processes, {"stack": True}).items():
-            where = answer.get("where") or Where()
-            lines.append(f"  process {process} is at {where.get('place') or 'an unknown line'}")
-            lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
-        return lines
 
-
-def _counted(where: Where, group: Group, sample: Sample) -> int:
-    """The call count of a process that has answered: by now it may have made more calls than it had published."""
-    return max(sample.count, (where.get("counts") or {}).get(group.key, 0))
-
-
-def _calls(number: int) -> str:
-    return f"{number} call{'s' if number > 1 else ''}" if number > 0 else ""
+def _at(words: str, where: Where) -> list[str]:
+    """Where a process is, with its stack."""
+    frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
+    return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]
 
 
 def _place(sample: Sample) -> str:
@@ -130,8 +112,4 @@ def _place(sample: Sample) -> str:
 
 def _compiling(samples: Mapping[int, Sample]) -> str:
     """Which process compiles which program: different programs explain compilers that wait for each other."""
-    sides: dict[str, list[int]] = {}
-    for process, sample in samples.items():
-        if sample.compiling:
-            sides.setdefault(sample.compiling, []).append(process)
-    return "; ".join(f"{name_processes(numbers)}: compiling {words}" for words, numbers in sorted(sides.items()))
+    return sides({process: f"compiling {words}" for process, sample in samples.items() if (words := sample.compiling)})

@@ -10,71 +10,24 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
-from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
-from spmdlint.runtime_checks.background.publishing import (
-    PROCESSES_A_SECOND,
-    SECTION,
-    Sample,
-    leads,
-    members_in,
-    read_sample,
-)
+from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.recording.journal import WINDOW, Journal
-from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.recording.journal import WINDOW
+from spmdlint.runtime_checks.records import State, read_record
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
-
-AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
-SELDOM = 60.0  # at most this many seconds between two questions
-AT_A_TIME = 64  # processes that it asks about
-
-
-class Absent:
-    """Processes of a group that ended before they made a call in it: they have published nothing there.
-
-    While this process makes no calls, it asks how the others ended, less and less often.
-    """
-
-    def __init__(self, job: Job, others: OtherProcesses, journal: Journal) -> None:
-        self._others = others
-        self._journal = journal
-        self._found: dict[str, dict[int, Sample]] = {}
-        self._made = -1
-        self._first_pause = max(AFTER, job.count / PROCESSES_A_SECOND)
-        self._pause: dict[str, float] = {}
-        self._due: dict[str, float] = {}
-
-    def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
-        """The processes that have ended without a call in the group so far."""
-        if self._journal.made != self._made:
-            self._made = self._journal.made
-            self._pause.clear()
-            self._due.clear()
-        found = self._found.setdefault(group.key, {})
-        if group.key not in self._due:
-            self._pause[group.key] = self._first_pause
-            self._due[group.key] = now + self._first_pause
-        elif now >= self._due[group.key]:
-            self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
-            self._due[group.key] = now + self._pause[group.key]
-            for process in [process for process in processes if process not in found][:AT_A_TIME]:
-                ended = self._others.ended(process)
-                if ended is not None and not (ended.get("counts") or {}).get(group.key):
-                    found[process] = Sample(0, 0, state=str(ended.get("state")))
-        return found
-
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
 
+AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
+SELDOM = 60.0  # at most this many seconds between two questions
 USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
 SMALL = 64  # processes in a job in which each reports on all on demand, and all are asked at the end
@@ -85,13 +38,16 @@ AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then do
 
 
 class _Watched:
-    """The samples seen in one folder."""
+    """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing."""
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
         self.moved: dict[int, float] = {}
         self.ahead: dict[int, Sample] = {}
         self.differ: set[int] = set()
+        self.absent: dict[int, Sample] = {}
+        self.asked_after = -1  # so many calls of this process
+        self.ask_at = self.ask_pause = 0.0
         self.looked_into: object = None
         self.again = 0.0
         self.pause = AGAIN
@@ -101,8 +57,8 @@ class Leader:
     """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
     def __init__(self, parts: Parts, background: Background) -> None:
-        self._job, self._own = job, own = parts.job, parts.own
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._job, self._own, self._others = parts.job, parts.own, parts.others
+        self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
@@ -111,36 +67,46 @@ class Leader:
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
         self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
-        self._absent = Absent(job, parts.others, background.journal)
-        self.asking = Asking(job, parts.others, background)
-        self.lateness = Lateness(job, own, parts.others)
+        self.asking = Asking(self._job, parts.others, background)
+        self.lateness = Lateness(self._job, parts.others)
 
     def look(self, now: float) -> None:
         """Compare the published samples in all groups that this process leads."""
         if self._job.interrupted():
             return  # which reaches processes at different times
         for group in self._own.ledger.groups():
-            for folder in self._folders(group, now):
-                if self._look_at(group, folder, now):
-                    return
+            if self._leads(group, now) and self._look_at(group, now):
+                return
 
-    def _folders(self, group: Group, now: float) -> list[str]:
-        """The folders to compare, including those of leaders that are gone or ended without a call of the group."""
-        me = self._job.me
-        if me not in group.processes:
-            return []
-        before = group.processes[: group.processes.index(me)]
-        absent = self._absent.among(group, before, now) if before else {}
-        is_first = all(self._gone(process) or process in absent for process in before)
-        return leads(group.key, group.processes, group.processes[0] if is_first else me)
+    def _leads(self, group: Group, now: float) -> bool:
+        """Whether all members before this one are gone, or have ended without a call of the group."""
+        if self._job.me not in group.processes:
+            return False
+        before = group.processes[: group.processes.index(self._job.me)]
+        absent = self._absent(group, before, now) if before else {}
+        return all(self._gone(process) or process in absent for process in before)
+
+    def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
+        """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
+        watched, made = self._watched.setdefault(group.key, _Watched()), self._background.journal.made
+        if made != watched.asked_after:
+            watched.asked_after, watched.ask_pause = made, max(AFTER, self._job.count / PROCESSES_A_SECOND)
+            watched.ask_at = now + watched.ask_pause
+        elif now >= watched.ask_at:
+            watched.ask_pause = min(SELDOM, 2 * watched.ask_pause)
+            watched.ask_at = now + watched.ask_pause
+            for process, ended in self._others.ended_among(set(processes) - set(watched.absent)).items():
+                if not ended["counts"].get(group.key):
+                    watched.absent[process] = Sample(0, 0, state=str(ended.get("state")))
+        return watched.absent
 
     def _gone(self, process: int) -> bool:
         return self._job.gone(process) is not None
 
-    def _look_at(self, group: Group, folder: str, now: float) -> bool:
-        """Compare the samples of a folder; returns whether they have led to a verdict."""
-        watched = self._watched.setdefault(folder, _Watched())
-        changed = self._read(group, folder, watched, now)
+    def _look_at(self, group: Group, now: float) -> bool:
+        """Compare the samples of a group; returns whether they have led to a verdict."""
+        watched = self._watched.setdefault(group.key, _Watched())
+        changed = self._read(group, watched, now)
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
         to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
@@ -159,17 +125,17 @@ class Leader:
                     report = self.inquire(group, differ | short, samples, far=bool(differ or short))
                     if report is not None:
                         self._proclaimed = True
-                        self._verdicts.proclaim(report)
+                        self._ending.proclaim(report)
                         return True
         self.lateness.look(group, samples, watched.moved, now)
         return False
 
-    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
-        """Read a folder; returns the processes that have published since the last look."""
-        found = self._published(folder)
+    def _read(self, group: Group, watched: _Watched, now: float) -> list[int]:
+        """Read the samples of a group; returns the processes that have published since the last look."""
+        found = self._published(group)
         found[self._job.me] = self._background.own_sample(group)
-        silent = (process for process in members_in(folder, group.processes) if process not in found)
-        for process, sample in self._absent.among(group, silent, now).items():
+        silent = (process for process in group.processes if process not in found)
+        for process, sample in self._absent(group, silent, now).items():
             found.setdefault(process, sample)
         changed = []
         for process, sample in found.items():
@@ -283,10 +249,7 @@ class Leader:
         lines: list[str] = []
         tells_of_all = job.me == 0 or job.count <= SMALL
         for group in own.ledger.groups() if tells_of_all else ():
-            samples: dict[int, Sample] = {}
-            for number in range(0, len(group.processes), SECTION):
-                samples.update(self._published(f"{group.key}/{number // SECTION}"))
-            samples[job.me] = self._background.own_sample(group)
+            samples = {**self._published(group), job.me: self._background.own_sample(group)}
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
         lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
@@ -298,22 +261,22 @@ class Leader:
         found: dict[int, int] = {}
         try:
             for group in self._own.ledger.groups():
-                for number in range(0, len(group.processes), SECTION):
-                    for process, sample in self._published(f"{group.key}/{number // SECTION}").items():
-                        found[process] = max(found.get(process, 0), sample.serial)
+                for process, sample in self._published(group).items():
+                    found[process] = max(found.get(process, 0), sample.serial)
         except StoreLostError:
             return {}
         found.pop(self._job.me, None)
         return dict(sorted(found.items()))
 
-    def _published(self, folder: str) -> dict[int, Sample]:
-        """The samples in a folder: the same objects as in the last look if nothing new was published."""
-        known, read = self._read_before.get(folder, {}), {}
-        for process, text in self._job.exchange.samples(folder).items():
+    def _published(self, group: Group) -> dict[int, Sample]:
+        """The samples of a group: the same objects as in the last look if nothing new was published."""
+        known, read = self._read_before.get(group.key, {}), {}
+        for process, text in self._job.exchange.samples(group.key).items():
             before = known.get(process)
-            key = f"{folder}/{process}"
-            read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
-        self._read_before[folder] = read
+            if before is None or before[0] != text:
+                before = (text, read_record(text, Sample, f"{group.key}/{process}"))
+            read[process] = before
+        self._read_before[group.key] = read
         return {process: sample for process, (_, sample) in read.items()}
 
     def judge_all(self) -> Report | None:

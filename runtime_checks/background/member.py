@@ -14,9 +14,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.leading import Leader
-from spmdlint.runtime_checks.background.publishing import Cadence, Sample, leads, publishes_in
+from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import given_digest
@@ -28,8 +30,6 @@ from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
-    EventRecord,
-    GivenRecord,
     HistoryRecord,
     ProgramRecord,
     Question,
@@ -51,7 +51,7 @@ class Background:
     def __init__(self, parts: Parts, recording: Recording | None) -> None:
         self._job, self._own = job, own = parts.job, parts.own
         self._others = parts.others
-        self._checks, self._verdicts = parts.checks, parts.verdicts
+        self._checks, self._ending = parts.checks, parts.ending
         own.ledger.on_new = self._new_group
         self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
         self.journal.failed = parts.checks.guard.failed
@@ -73,7 +73,7 @@ class Background:
         self._no_calls = False
 
     def _new_group(self, group: Group) -> None:
-        if self._job.me in group.processes and leads(group.key, group.processes, self._job.me):
+        if self._job.me == group.processes[0]:
             group.trail, group.values = Trail(), Trail()
 
     # Methods for the thread that makes the call.
@@ -81,20 +81,15 @@ class Background:
     def made(self, call: Call) -> None:
         """Record a call that is not on the fast path; a new program is published before it runs."""
         program = call.program
-        event = self.journal.event_of(program, call.site)
-        if program.digest not in self._explained:
+        event, is_new = self.journal.event_of(program, call.site), program.digest not in self._explained
+        if is_new:
             self._explain(program, call)
-            self._note(event, call)
-            if program.value is None and self._checks.joining is None:  # each asserted value is new
-                self._served.clear()
-                self._urgent.set()
-                self._job.wake_watcher()
-                self._served.wait(URGENT_WITHIN)
-        else:
-            self._note(event, call)
-
-    def _note(self, event: Event, call: Call) -> None:
         self.journal.note_slowly(ValuedCall(event, call.given) if call.given else event)
+        if is_new and program.value is None and self._checks.joining is None:  # each asserted value is new
+            self._served.clear()
+            self._urgent.set()
+            self._job.wake_watcher()
+            self._served.wait(URGENT_WITHIN)
 
     def _explain(self, program: Program, call: Call) -> None:
         record = call.record()
@@ -117,7 +112,7 @@ class Background:
         while self._no_calls:
             time.sleep(1.0)
         self._checks.raise_if_broken()
-        self._verdicts.act()
+        self._ending.act()
 
     # Methods for the watcher thread.
 
@@ -136,7 +131,7 @@ class Background:
         if not self._checks.active:
             return
         now = time.monotonic()
-        urgent = self._urgent.is_set() or now < self._hurry_until
+        urgent = self._urgent.is_set() or self.hurries
         if urgent or now >= self.cadence.publish_at:
             self._urgent.clear()
             self.publish()
@@ -175,8 +170,7 @@ class Background:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
             for group, sample, said in changed:
-                for folder in publishes_in(group.key, group.processes, self._job.me):
-                    self._job.exchange.put_sample(folder, sample.data())
+                self._job.exchange.put_sample(group.key, msgspec.to_builtins(sample))
                 self._published[group.key] = said
             self._published_at = time.monotonic()
         self._served.set()
@@ -211,35 +205,29 @@ class Background:
 
     def answer(self) -> None:
         """Answer the questions of other processes."""
-        self._others.answer(self._tell_of_calls)
+        self._others.answer(self.told)
 
-    def _tell_of_calls(self, question: Question, answer: Answer) -> None:
+    def told(self, question: Question) -> Answer:
+        """The answer to a question about the calls of this process, as far as it is known."""
+        answer = Answer()
         if not self._checks.active:
-            answer["aside"] = True  # some of its calls may not have been seen: they prove nothing
-            return
+            return answer  # some of its calls may not have been seen: they prove nothing
         if "history" in question:
             self.journal.drain()
             answer["history"] = self.history(question["history"])
         if "program" in question:
             answer["program"] = self.explained(question["program"])
         if "given" in question:
-            answer["given"] = self.given(*question["given"])
+            answer["given"] = self._own.values.told(self.journal.given.get(question["given"], {}))
         if "texts" in question:
-            answer["texts"] = self.texts(question["texts"])
+            reference = self._modules.get(question["texts"])
+            read = reference() if reference is not None else None
+            answer["texts"] = pack_texts(read()) if read is not None else {}
+        return answer
 
     def explained(self, digest: str) -> ProgramRecord:
         """The record behind a digest of this process."""
         return self._explained.get(digest, ProgramRecord())
-
-    def given(self, group: str, index: int) -> dict[str, GivenRecord]:
-        """What a call was given, if that is still known."""
-        return self._own.values.told(self.journal.given.get((group, index), {}))
-
-    def texts(self, digest: str) -> dict[str, str]:
-        """The lowered module of a program of this process, packed."""
-        reference = self._modules.get(digest)
-        read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else {}
 
     def history(self, many: int) -> HistoryRecord:
         """The last calls, for another process to compare: a table of events, and places in it."""
@@ -251,7 +239,7 @@ class Background:
             "end": self.end,
             "members": {group.key: list(group.processes) for group in groups},
             "groups": {group.key: (group.count, group.prefix) for group in groups},
-            "table": [_told(event) for event in places],
+            "table": [event.record() for event in places],
             "calls": pack([places[event] for event in calls]),
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
             "quiet": self._own.quiet.all(groups),
@@ -273,17 +261,3 @@ class Background:
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()
-
-
-def _told(event: Event) -> EventRecord:
-    site, program = event.site, event.program
-    told: EventRecord = {"group": event.group.key, "digest": program.digest, "function": program.function}
-    if site is not None:
-        told |= {"filename": site.filename, "line": site.line}
-        if site.callers:
-            told["callers"] = list(site.callers)
-    if program.identified:
-        told["defined_at"] = program.defined_at
-    if event.aside:
-        told["aside"] = True
-    return told

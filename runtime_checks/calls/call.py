@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments
+from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, keys_of, shown_with
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.given import Given, Values, told_with
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, WIDTH, Provenance
-from spmdlint.runtime_checks.calls.treenames import keys_of, shown_with
 from spmdlint.runtime_checks.records import Argument, ProgramRecord
 
 

@@ -6,10 +6,10 @@ import linecache
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 
 from spmdlint.runtime_checks.owners import is_here, owner_of
 from spmdlint.runtime_checks.records import Place
@@ -39,13 +39,6 @@ class Site:
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
-
-    def place(self) -> Place:
-        """The line in the form for the exchange and for recordings."""
-        place: Place = {"filename": self.filename, "line": self.line}
-        if self.callers:
-            place["callers"] = list(self.callers)
-        return place
 
     @property
     def short(self) -> str:
@@ -91,13 +84,27 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def entered(frame: FrameType | None) -> str | None:
-    """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
-    below = None
+    """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`.
+
+    What JAX has made of a function of the user's, as `pmap` does, has the name of that.
+    """
+    below = mapped = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
         if not is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
             below = frame
+            mapped = next(_functions_in(frame), mapped)
         frame = frame.f_back
-    return below.f_code.co_name if below is not None and frame is not None else None
+    if below is None or frame is None:
+        return None
+    return mapped.__name__ if mapped is not None and below.f_code.co_name == "wrapped" else below.f_code.co_name
+
+
+def _functions_in(frame: FrameType) -> Iterator[FunctionType]:
+    """The functions of the user's that a frame of JAX maps."""
+    for held in map(frame.f_locals.get, ("f", "wrapped_fun")):
+        fun = getattr(held, "f", held)  # of one in JAX's wrapping
+        if isinstance(fun, FunctionType) and owner_of(fun.__code__.co_filename) == "user":
+            yield fun
 
 
 def line_of(code: CodeType, lasti: int) -> int:
@@ -127,9 +134,12 @@ def raising_site(trace: TracebackType | None) -> Site | None:
     return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
 
 
-def site_data(site: Site | None) -> Place:
-    """A line in the form for reports."""
-    return {**site.place(), "function": site.function} if site else {}
+def site_data(site: Site | None, function: str | None = None) -> Place:
+    """A line in the form for the exchange and for reports, with what is called there, or the function around it."""
+    if site is None:
+        return {"function": function} if function is not None else {}
+    told: Place = {"function": function or site.function, "filename": site.filename, "line": site.line}
+    return {**told, "callers": list(site.callers)} if site.callers else told
 
 
 def exit_site(trace: TracebackType | None) -> Site | None:

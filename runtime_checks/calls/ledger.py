@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.frames import Site, site_data
 from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.records import Place
 
@@ -25,18 +25,8 @@ class Entry:
     site: Site | None
 
     def placed(self) -> Place:
-        """The entry with the lines that led to it, for reports."""
-        return {**self.brief(), "callers": list(self.site.callers) if self.site else []}
-
-    def brief(self) -> Place:
-        """The entry in the form for the exchange."""
-        site = self.site
-        return {
-            "index": self.index,
-            "function": self.program.function,
-            "filename": site.filename if site else None,
-            "line": site.line if site else None,
-        }
+        """The entry with the lines that led to it."""
+        return {"index": self.index, **site_data(self.site, self.program.function)}
 
 
 @dataclass(slots=True, eq=False)

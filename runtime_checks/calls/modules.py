@@ -1,16 +1,23 @@
-"""Lowered modules as text: a canonical form, where two of them differ, and from which line of the source that comes.
+"""Modules as text: a canonical form, where two lowered ones differ, and from which line of the source that comes.
 
-After a difference is proven, processes exchange such texts, packed.
+After a difference is proven, processes exchange such texts, packed. Of programs that were loaded, no lowered module is
+known. XLA compiles one module alike on hosts that are alike, so the compiled one can stand for it there. GPUs are left
+out: XLA chooses among their kernels by measuring, on each host.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import os
+import platform
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import ModuleDifference, ModuleSide
@@ -159,3 +166,49 @@ def _unpacked(packed: str | None) -> str:
         return inflate.decompress(base64.b64decode(packed or ""), MAX_MODULE * 8).decode(errors="replace")
     except (ValueError, zlib.error):
         return ""
+
+
+MEASURED = ("gpu", "cuda", "rocm")
+_FIRST = re.compile(r"^(?:%|ENTRY )", re.M)
+# What follows is no part of the program: source lines, and how the backend divides the work on this host.
+_ASIDE = re.compile(r", (?:metadata|backend_config)=.*")
+
+
+def compiled_texts(executable: Any) -> list[str] | None:
+    """The modules of an executable as XLA has compiled them (HLO text), None for a runtime without access to them."""
+    try:
+        return [one.to_string() for one in executable.hlo_modules()]
+    except Exception:  # whatever a backend raises
+        return None
+
+
+def identity_of_executable(executable: Any, texts: Sequence[str] | None) -> str | None:
+    """A short name for what an executable does, equal on hosts that are alike; None if that cannot be said."""
+    backend = getattr(getattr(executable, "client", None), "platform", None)
+    if texts is None or backend is None or backend in MEASURED:
+        return None
+    return f"{_host()}/{digest(chr(0).join(map(canonical_compiled, texts)))}"
+
+
+def canonical_compiled(text: str) -> str:
+    """A compiled module without source lines and tables of them, which differ if it was stored in between."""
+    head, _, rest = text.partition("\n")
+    first = _FIRST.search(rest)
+    return f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}"
+
+
+def comparable(one: str, other: str) -> bool:
+    """Whether two identities come from hosts that are alike."""
+    return one.partition("/")[0] == other.partition("/")[0]
+
+
+@functools.cache
+def _host() -> str:
+    """What XLA looks at when it compiles for this host's CPU."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
+    return digest(f"{platform.machine()} {cores} {flags}")[:8]

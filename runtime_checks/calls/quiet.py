@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site
+from spmdlint.runtime_checks.calls.frames import Site, site_data
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.provenance import Provenance
 from spmdlint.runtime_checks.records import Argument, ProgramRecord, QuietRecord
@@ -97,15 +97,6 @@ class QuietCalls:
             return [one for one in self._groups.get(group.key, {}).values() if one.after >= after][-TOLD:]
 
 
-def _placed(one: QuietCall) -> QuietRecord:
-    """A call without what explains it."""
-    record: QuietRecord = {"function": one.program.function, "defined_at": one.program.defined_at}
-    record.update({"digest": one.program.digest, "after": one.after, "times": one.times})
-    if one.site is not None:
-        record.update({"filename": one.site.filename, "line": one.site.line, "callers": list(one.site.callers)})
-    return record
-
-
 def _record(one: QuietCall) -> QuietRecord:
     known: ProgramRecord = {
         **one.program.decisive(),
@@ -114,4 +105,5 @@ def _record(one: QuietCall) -> QuietRecord:
     }
     if len(one.program.devices) > DEVICES:
         known["devices"] = None  # unknown: what is told stays short in a job of any size
-    return {**_placed(one), **known}
+    place = site_data(one.site, one.program.function)
+    return {**QuietRecord(digest=one.program.digest, after=one.after, times=one.times), **place, **known}

@@ -1,1 +1,1 @@
-"""How a job ends: the verdict that all act on, the normal end, and the last words of a process."""
+"""How a process ends: its normal end, and its last words."""

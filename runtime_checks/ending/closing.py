@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.waiting import Life
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
-from spmdlint.runtime_checks.reporting.sentences import OVER, how_it_ended, name_processes, unsaid
+from spmdlint.runtime_checks.reporting.sentences import OVER, count_of, how_it_ended, name_processes, unsaid
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
@@ -69,11 +66,10 @@ class Outcome:
 class Closing:
     """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
-    def __init__(self, parts: Parts, ending: Ending, background: Background | None, look: Callable[[], object]) -> None:
+    def __init__(self, parts: Parts, background: Background | None, look: Callable[[], object]) -> None:
         self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._setup = parts.checks, parts.setup
-        self._ending = ending
+        self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
         self._look = look
 
@@ -163,7 +159,7 @@ class Closing:
                     self._end_checks(outcome)
                 return None
             if background is None or self._closes():
-                self._collect(ended)
+                ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
                 life.look([process for process in range(job.count) if process not in ended])
             elif background.over:
                 return None
@@ -173,15 +169,6 @@ class Closing:
                 time.sleep(tick)
                 tick = min(tick * 1.2, SLOWEST_TICK)
         return ended
-
-    def _collect(self, ended: dict[int, State]) -> None:
-        told = self._job.exchange.states.all() if self._background is not None else None
-        for process in range(self._job.count):
-            if process in ended or (told is not None and process not in told and self._job.folder is None):
-                continue
-            found = self._others.ended(process)
-            if found is not None:
-                ended[process] = found
 
     def _closes(self) -> bool:
         """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
@@ -242,12 +229,16 @@ class Closing:
         statuses = {process: status for process, status in gone.items() if status is not None}
         if not statuses or is_elastic():
             return None
-        words = _how_they_ended(statuses, self._own.ledger.groups())
+        told = []
+        for process, status in sorted(statuses.items()):
+            made = sum(group.count for group in self._own.ledger.groups() if process in group.processes)
+            how = f"{how_it_ended(unsaid(status))}{',' if status >= 0 else ''}"
+            told.append(f"process {process} {how} after {count_of(made, 'parallel call')}")
         here = {process: one for process, one in ended.items() if process not in statuses}
         done = "finished" if all(one["state"] == "finished" for one in here.values()) else "ended"
         verbs = ("has", "waits") if len(here) == 1 else ("have", "wait")
         message = (
-            f"{words}; {name_processes(here)} {verbs[0]} {done} and {verbs[1]} for "
+            f"{'; '.join(told)}; {name_processes(here)} {verbs[0]} {done} and {verbs[1]} for "
             f"{'it' if len(statuses) == 1 else 'them'} in JAX's shutdown."
         )
         processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
@@ -256,24 +247,6 @@ class Closing:
             processes[process].state = "exited"
             processes[process].detail = unsaid(statuses[process])
         return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
-
-
-def _how_they_ended(statuses: Mapping[int, int], groups: Sequence[Group]) -> str:
-    """How processes ended that did not say so, by their exit statuses, and after how many calls of these groups."""
-    alike: dict[str, list[int]] = {}
-    for process, status in sorted(statuses.items()):
-        made = sum(group.count for group in groups if process in group.processes)
-        after = f"after {made} parallel call{'' if made == 1 else 's'}"
-        alike.setdefault(f"{_how(status)} {after}", []).append(process)
-    return "; ".join(
-        f"{name_processes(who)} {words if len(who) == 1 else re.sub('^was ', 'were ', words)}"
-        for words, who in alike.items()
-    )
-
-
-def _how(status: int) -> str:
-    how = how_it_ended(unsaid(status))
-    return how if status < 0 else f"{how},"
 
 
 def is_elastic() -> bool:

@@ -2,18 +2,28 @@
 
 A backend often aborts because the processes made different calls, before anything was compared. The abort may also come
 with the verdict or after it: the others hear of it all the same.
+
+Gloo, NCCL and CUDA end a process from a thread of their own, in the middle of C++, where no Python can run. But a
+signal handler runs in that thread alone. So libc's own ``sleep`` is made the handler: it is called with the number of
+the signal (6 for SIGABRT) and returns after so many seconds; then the abort goes on and ends the process as it would
+have. Meanwhile the other threads run, and the calls are published and compared. The handler is installed for one signal
+(SA_RESETHAND), so its disappearance tells that an abort has begun.
 """
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
+import os
 import signal
+import sys
 import threading
 import time
+import weakref
 
+from spmdlint.runtime_checks.agreement.declared import hosts_service
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
-from spmdlint.runtime_checks.ending.abort import AbortHold
-from spmdlint.runtime_checks.ending.declared import Ending, hosts_service
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
 from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
@@ -48,9 +58,9 @@ class LastWords:
     lock of the thread that aborts. Both are started before they are needed: none can be once the interpreter exits.
     """
 
-    def __init__(self, parts: Parts, ending: Ending, background: Background) -> None:
-        self._job, self._own, self._checks = parts.job, parts.own, parts.checks
-        self._ending = ending
+    def __init__(self, parts: Parts, background: Background) -> None:
+        self._job, self._own = parts.job, parts.own
+        self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._hold = AbortHold()
         self._over = threading.Event()
@@ -153,3 +163,112 @@ class LastWords:
         threads = racing_threads({self._job.me: sorted(self._own.racing)})
         found = LOST_AMONG_THREADS if self._lost.is_set() else AGREED_AMONG_THREADS
         return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
+
+
+SIGNALS = tuple(int(getattr(signal, name)) for name in ("SIGABRT", "SIGBUS", "SIGSEGV") if hasattr(signal, name))
+_SA_RESETHAND = 0x80000000 - (1 << 32)  # as a signed number
+
+
+class _Action(ctypes.Structure):
+    """``struct sigaction`` on Linux with 64 bits, in glibc and in musl."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+def _known_here() -> bool:
+    return sys.platform.startswith("linux") and ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+class AbortHold:
+    """The handlers of the signals by which backends end a process, where the program has none of its own."""
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        self._begun: int | None = None
+        if not _known_here():
+            return
+        self._libc = ctypes.CDLL(None)
+        self._sleep = ctypes.cast(self._libc.sleep, ctypes.c_void_p).value
+        with _WithoutFaulthandler() as possible:
+            if possible:
+                self._held = [number for number in SIGNALS if self._install(number)]
+        _forget_after_fork(self)
+
+    def _install(self, number: int) -> bool:
+        if self._now(number).handler:
+            return False  # the program's own
+        action = _Action(handler=self._sleep, flags=_SA_RESETHAND)
+        return not self._libc.sigaction(number, ctypes.byref(action), None) and self._now(number).handler == self._sleep
+
+    def _now(self, number: int) -> _Action:
+        """The action of a signal as the kernel has it; a handler of None is the default action."""
+        action = _Action()
+        self._libc.sigaction(number, None, ctypes.byref(action))
+        return action
+
+    def _has_come(self, number: int) -> bool:
+        """Whether the handler was used: the kernel then sets the default action, but leaves the flags."""
+        action = self._now(number)
+        return not action.handler and bool(action.flags & _SA_RESETHAND)
+
+    def begun(self) -> int | None:
+        """The signal by which this process is being ended, or None: one system call for each signal."""
+        if self._begun is None and self._held:
+            self._begun = next((number for number in self._held if self._has_come(number)), None)
+        return self._begun
+
+    def finish(self) -> None:
+        """End the process now, as the abort would have ended it."""
+        if self._begun is not None:
+            os.kill(os.getpid(), self._begun)
+
+    def release(self) -> None:
+        """Put the default actions back, except where the program has set a handler since."""
+        if not self._held or self._begun is not None:
+            return
+        with _WithoutFaulthandler() as possible:
+            for number in self._held if possible or not faulthandler.is_enabled() else ():
+                if self._now(number).handler == self._sleep:
+                    self._libc.sigaction(number, ctypes.byref(_Action()), None)
+        self._held = []
+
+
+class _WithoutFaulthandler:
+    """Without Python's own handlers of these signals, which are put back on top: they print, and pass the signal on.
+
+    False if that is not possible, because they may write somewhere else than to standard error.
+    """
+
+    def __enter__(self) -> bool:
+        self._was_on = faulthandler.is_enabled()
+        if not self._was_on:
+            return True
+        try:
+            possible = sys.stderr.fileno() == 2 and "pytest" not in sys.modules
+        except (AttributeError, OSError, ValueError):
+            possible = False
+        self._was_on = possible
+        if possible:
+            faulthandler.disable()
+        return possible
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_on:
+            faulthandler.enable()
+
+
+def _forget_after_fork(hold: AbortHold) -> None:
+    """A forked child has no watcher thread that could say anything."""
+    known = weakref.ref(hold)
+
+    def release() -> None:
+        held = known()
+        if held is not None:
+            held.release()
+
+    os.register_at_fork(after_in_child=release)

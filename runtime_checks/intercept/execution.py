@@ -8,11 +8,13 @@ their fast path.
 
 from __future__ import annotations
 
+import gc
+import sys
 from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import Given
-from spmdlint.runtime_checks.intercept.observer import Context, Observer
+from spmdlint.runtime_checks.intercept.observer import Context, Observer, devices_of
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 
 
@@ -87,3 +89,34 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
 
     patches.around(pxla, "xla_pmap_impl_lazy", before)
     patches.around(api, "_PmapFastpathData", instead=off_the_path)
+
+
+MOST = 64  # names
+FORGOTTEN = "programs that JAX has dropped"
+
+
+def ran_before() -> tuple[str, ...]:
+    """The names of the programs over several processes that this process has made ready to execute, sorted.
+
+    The last one is :data:`FORGOTTEN` if this process has compiled programs that are no more, such as that of a function
+    made for one call: they may have spanned processes.
+    """
+    pxla: Any = sys.modules.get("jax._src.interpreters.pxla")
+    kind = getattr(pxla, "ExecuteReplicated", None)
+    if kind is None:
+        return ()
+    names = {
+        str(getattr(one, "name", "?"))
+        for one in gc.get_objects()
+        if type(one) is kind and len({device.process_index for device in devices_of(one)}) > 1
+    }
+    return (*sorted(names)[:MOST], *([FORGOTTEN] if _has_forgotten(pxla) else ()))
+
+
+def _has_forgotten(pxla: Any) -> bool:
+    """Whether JAX's cache of compiled programs has lost some, which it does with the functions that they are of."""
+    counts = getattr(getattr(pxla, "_cached_compilation", None), "cache_info", None)
+    if counts is None:
+        return False
+    found = counts()
+    return bool(found.misses > found.currsize)

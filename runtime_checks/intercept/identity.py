@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from types import FrameType
 from typing import Any, NamedTuple
 
-from spmdlint.runtime_checks.calls.fingerprint import source_identity
+from spmdlint.runtime_checks.calls.fingerprint import Program, source_identity
 from spmdlint.runtime_checks.calls.frames import entered
 from spmdlint.runtime_checks.owners import owner_of
 
@@ -117,3 +118,23 @@ def _closed_over(fun: Any) -> Iterator[Any]:
             yield cell.cell_contents
         except ValueError:  # not filled yet
             continue
+
+
+MODULE = "multihost_utils.py"
+FUNCTION = "broadcast_one_to_all"
+
+
+def is_source(program: Program, frame: FrameType | None) -> bool | None:
+    """Whether this process is the source of the broadcast in progress; None if the program is not part of one.
+
+    It is read from the frame of JAX's function, which may have been imported by name before the checks were on.
+    """
+    if not (program.defined_at or "").startswith(f"{MODULE}:"):
+        return None
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == FUNCTION and PurePath(code.co_filename).name == MODULE:
+            found = frame.f_locals.get("is_source")
+            return found if found is None else bool(found)
+        frame = frame.f_back
+    return None

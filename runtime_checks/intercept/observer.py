@@ -23,15 +23,12 @@ from spmdlint.runtime_checks.calls.communication import (
     compiled_communicates,
     lowered_communicates,
 )
-from spmdlint.runtime_checks.calls.executables import compiled_texts, identity_of_executable
-from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order
+from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order, keys_of
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
-from spmdlint.runtime_checks.calls.modules import canonical, digest
+from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
-from spmdlint.runtime_checks.calls.treenames import keys_of
-from spmdlint.runtime_checks.intercept.broadcasts import is_source
-from spmdlint.runtime_checks.intercept.identity import identity_of
+from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
 if TYPE_CHECKING:
@@ -176,7 +173,7 @@ class Observer:
             packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
             located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
-            communication=lowered_communicates(operation, text, process_of),
+            communication=lowered_communicates(text, process_of),
             together=_shares_autotuning(devices),
         )
 

@@ -1,4 +1,4 @@
-"""A process's side of a rehearsal: ``jax.distributed.initialize()`` finds the launcher's service."""
+"""A process's side of a rehearsal: ``jax.distributed.initialize()`` joins the launcher's job."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ COUNT = "SPMDLINT_PROCESS_COUNT"
 LAUNCHER = "SPMDLINT_LAUNCHER"
 DEVICES = "JAX_NUM_CPU_DEVICES"  # of JAX: it counts more than the flag of XLA
 _PR_SET_PDEATHSIG = 1
-_WHERE = ("coordinator_address", "num_processes", "process_id", "cluster_detection_method", "coordinator_bind_address")
-"""The parameters of ``jax.distributed.initialize`` that say which job a process joins, and as which process."""
 
 
 def die_with_launcher() -> None:
@@ -33,46 +31,13 @@ def die_with_launcher() -> None:
 
 
 def join_cluster() -> None:
-    """Let JAX's cluster detection find the launcher; does nothing outside a launcher."""
+    """Let ``jax.distributed.initialize`` join the launcher's job; does nothing outside a launcher.
+
+    What the program says of where it belongs is left out: in the real job that differs from process to process. Nothing
+    is detected, as the launcher may itself run inside a Slurm or Open MPI job.
+    """
     if COORDINATOR not in os.environ:
         return
-    from jax._src import clusters
-
-    class Rehearsal(clusters.ClusterEnv):  # type: ignore[misc]
-        """The processes that ``spmdlint run`` has started on this machine."""
-
-        name = "spmdlint"
-
-        @classmethod
-        def is_env_present(cls) -> bool:
-            return COORDINATOR in os.environ
-
-        @classmethod
-        def get_coordinator_address(cls, *_args: Any, **_named: Any) -> str:
-            return os.environ[COORDINATOR]
-
-        @classmethod
-        def get_process_count(cls) -> int:
-            return int(os.environ[COUNT])
-
-        @classmethod
-        def get_process_id(cls) -> int:
-            return int(os.environ[PROCESS_VARIABLE])
-
-        @classmethod
-        def get_local_process_id(cls) -> int | None:
-            return None  # every process sees its own CPU devices
-
-    # First in the list: the launcher may itself run inside a Slurm or Open MPI job.
-    types = clusters.ClusterEnv._cluster_types
-    types.remove(Rehearsal)
-    types.insert(0, Rehearsal)
-    _use_launchers_numbers()
-    _use_launchers_service()
-
-
-def _use_launchers_numbers() -> None:
-    """Leave out where the program says it belongs: in the real job these arguments differ from process to process."""
     from jax._src import distributed
 
     real = distributed.State.initialize
@@ -83,10 +48,17 @@ def _use_launchers_numbers() -> None:
         given = signature.bind(state, *args, **named).arguments
         _say_which(given.get("process_id"), given.get("num_processes"))
         _say_how_many_devices()
-        kept = {name: value for name, value in given.items() if name not in _WHERE}
-        return real(kept.pop("self"), **kept)
+        given.pop("coordinator_bind_address", None)
+        where = {
+            "coordinator_address": os.environ[COORDINATOR],
+            "num_processes": int(os.environ[COUNT]),
+            "process_id": int(os.environ[PROCESS_VARIABLE]),
+            "cluster_detection_method": "deactivate",
+        }
+        return real(given.pop("self"), **{**given, **where})
 
     distributed.State.initialize = initialize
+    _use_launchers_service()
 
 
 def _say_which(process: object, count: object) -> None:
@@ -134,17 +106,9 @@ def _use_launchers_service() -> None:
     from jax._src import distributed
 
     runtime: Any = distributed._jax if hasattr(distributed, "_jax") else distributed.xla_extension
-    count, address = int(os.environ[COUNT]), os.environ[COORDINATOR]
-    real_service, real_client = runtime.get_distributed_runtime_service, runtime.get_distributed_runtime_client
+    count, real = int(os.environ[COUNT]), runtime.get_distributed_runtime_service
 
     def get_service(bind_address: str, num_nodes: int, *args: Any, **named: Any) -> Any:
-        if num_nodes != count:
-            return real_service(bind_address, num_nodes, *args, **named)
-        return _ServiceElsewhere()
-
-    def get_client(given: str, *args: Any, **named: Any) -> Any:
-        ours = distributed.global_state.num_processes == count
-        return real_client(address if ours else given, *args, **named)
+        return _ServiceElsewhere() if num_nodes == count else real(bind_address, num_nodes, *args, **named)
 
     runtime.get_distributed_runtime_service = get_service
-    runtime.get_distributed_runtime_client = get_client

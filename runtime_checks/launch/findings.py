@@ -6,16 +6,17 @@ It is asked after the verdict has been printed, and what it has started ends wit
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
-from spmdlint.runtime_checks.launch.blocks import blocks_of
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.records import Finding, Step, UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, ProcessReport, Report
@@ -219,3 +220,35 @@ class _Path:
 
 def _place(finding: LintedPlace) -> tuple[str, int]:
     return str(Path(finding["filename"]).resolve()), finding["location"]["row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The spans of a file, first and last line each; none if it cannot be read or parsed."""
+
+    statements: list[tuple[int, int]] = field(default_factory=list)
+    functions: list[tuple[int, int]] = field(default_factory=list)
+
+    def same_statement(self, one: int, other: int) -> bool:
+        """Whether two lines are in one statement: Python and the linter may name different lines of a long call."""
+        return one == other or any(first <= one <= last and first <= other <= last for first, last in self.statements)
+
+    def function(self, line: int) -> tuple[int, int] | None:
+        """The innermost function around a line; None for a module's own lines."""
+        around = [span for span in self.functions if span[0] <= line <= span[1]]
+        return min(around, key=lambda span: span[1] - span[0], default=None)
+
+
+def blocks_of(filename: str) -> Blocks:
+    """The spans of a file."""
+    try:
+        tree = ast.parse(Path(filename).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return Blocks()
+    found = Blocks()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.functions.append((node.lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, ast.stmt) and not hasattr(node, "body") and not isinstance(node, ast.Match):
+            found.statements.append((node.lineno, node.end_lineno or node.lineno))
+    return found

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -26,8 +26,8 @@ from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
-from spmdlint.runtime_checks.launch.port import held_port
-from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, blame_threads, conclude
+from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
+from spmdlint.runtime_checks.launch.service import held_port
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,
@@ -73,7 +73,6 @@ class Plan:
     timeout: float | None = None
     log_folder: Path | None = None
     ledger_folder: Path | None = None
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
@@ -118,7 +117,7 @@ class _Launcher:
         self._interrupts: list[int] = []  # the signals, in the order in which they came
         self._interrupted_at = 0.0
         self._followed = self._told_of_wait = False
-        self._at_interrupt: dict[int, State | None] | None = None
+        self._at_interrupt: dict[int, State] | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
         self._timed_out = self._over = False
@@ -180,19 +179,14 @@ class _Launcher:
                 f"The time-out expired after {len(self._processes)} of {self._plan.processes} processes were started: "
                 "start fewer, or raise --timeout."
             )
-        states = {number: self._folder.state(number) for number in range(self._plan.processes)}
+        states = {number: self._folder.state(number) or State() for number in range(self._plan.processes)}
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
             left = after_death(self._folder.folder, self._ended, states)
-        report, status = conclude(
-            self._plan.mode,
-            left,
-            self._ended,
-            states,
-            joined=[number for number in states if self._folder.joined(number)],
-            timed_out=self._timed_out,
-            interrupted=(self._at_interrupt or states) if self._interrupts else None,
-        )
+        joined = [number for number in states if self._folder.joined(number)]
+        interrupted = (self._at_interrupt or states) if self._interrupts else None
+        run = Run(self._plan.mode, self._ended, states, joined, self._timed_out, interrupted)
+        report, status = run.conclude(left)
         blame_threads(report, self._folder.folder, self._ended)
         return report, status
 
@@ -262,7 +256,6 @@ class _Launcher:
             cluster.LAUNCHER: str(os.getpid()),
             MODE_VARIABLE: plan.mode,
             RUN_FOLDER_VARIABLE: str(self._folder.folder),
-            **plan.environment,
         }
         if plan.ledger_folder is not None:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
@@ -396,7 +389,7 @@ class _Launcher:
         patient = time.monotonic() - self._interrupted_at < STATES_WITHIN_INTERRUPT
         if patient and self._plan.mode != "off" and self._without_word(awaited):
             return
-        self._at_interrupt = {number: self._folder.state(number) for number in range(len(self._processes))}
+        self._at_interrupt = {number: self._folder.state(number) or State() for number in range(len(self._processes))}
         self._signal_all(self._interrupts[0])
 
     def _tell_of_wait(self) -> None:

@@ -14,7 +14,9 @@ from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
 from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
+    alike,
     call_words,
+    count_of,
     name_processes,
     place,
     racing_threads,
@@ -27,7 +29,8 @@ UNPLACED = 4  # functions that are named
 CHOSEN = "use assert_equal on the name or number by which one is chosen, or take them in sorted order"
 TIMEOUT_STATUS = 124
 
-States = Mapping[int, State | None]
+States = Mapping[int, State]
+"""What processes have said of themselves; it is empty of one that has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,61 +45,55 @@ class Ended:
     by_launcher: bool = False
 
 
-def conclude(
-    mode: str,
-    left: Report | None,
-    ended: Mapping[int, Ended],
-    states: States,
-    *,
-    joined: Collection[int],
-    timed_out: bool,
-    interrupted: States | None,
-) -> tuple[Report, int]:
-    """The report of a run, and the exit status of the launcher.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known at the end of a run: how each process ended, and what it has said of itself, if anything.
 
     ``joined`` are the processes that called ``jax.distributed.initialize``; ``interrupted`` is where they were when the
     run was interrupted, if it was.
     """
-    if left is not None:
-        return left, DIVERGED_STATUS
-    report, status = _concluded(mode, ended, states, joined, timed_out, interrupted)
-    report.add_build(next((state for _, state in sorted(states.items()) if state and state.get("versions")), State()))
-    return report, status
 
+    mode: str
+    ended: Mapping[int, Ended]
+    states: States
+    joined: Collection[int]
+    timed_out: bool = False
+    interrupted: States | None = None
 
-def _concluded(
-    mode: str,
-    ended: Mapping[int, Ended],
-    states: States,
-    joined: Collection[int],
-    timed_out: bool,
-    interrupted: States | None,
-) -> tuple[Report, int]:
-    """The same where no process has left a report."""
-    statuses = {number: one.status for number, one in sorted(ended.items())}
-    processes = {str(number): _process(states.get(number), ended.get(number)) for number in sorted(states)}
-    if timed_out:
-        behind = _behind(states)
-        for number in (number for number in states if behind and number not in behind):
-            processes[str(number)] = _waiting(processes[str(number)], states[number] or State())
-        words = _late_message(states, statuses, behind) if mode != "off" else _late_unchecked(states, statuses)
-        late = Report("late", words, processes=processes)
-        return late, TIMEOUT_STATUS
-    if interrupted is not None:
-        return Report("failed", _interrupted_message(interrupted), processes=processes), INTERRUPTED_STATUS
-    failed = {number: status for number, status in statuses.items() if status != 0}
-    if not failed:
-        verdict, message = _agreed(mode, states, joined)
-        return Report(verdict, message, processes=processes, notes=[*_racing(states), *_silent(states)]), 0
-    by_themselves = {number: status for number, status in failed.items() if not ended[number].by_launcher} or failed
-    ways = {number: _failure(states.get(number) or State(), status) for number, status in by_themselves.items()}
-    failures = _failures(ways)
-    rest = [number for number in failed if number not in by_themselves]
-    if rest:
-        failures += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
-    first = min(by_themselves, key=lambda number: ended[number].when)
-    status = by_themselves[first]
-    return Report("failed", f"{failures}.", processes=processes), status if status > 0 else 128 - status
+    def conclude(self, left: Report | None) -> tuple[Report, int]:
+        """The report of the run, which a process may have ``left``, and the exit status of the launcher."""
+        if left is not None:
+            return left, DIVERGED_STATUS
+        report, status = self._concluded()
+        report.add_build(next((state for _, state in sorted(self.states.items()) if state.get("versions")), State()))
+        return report, status
+
+    def _concluded(self) -> tuple[Report, int]:
+        """The same where no process has left a report."""
+        states, ended = self.states, self.ended
+        statuses = {number: one.status for number, one in sorted(ended.items())}
+        processes = {str(number): _process(states[number], ended.get(number)) for number in sorted(states)}
+        if self.timed_out:
+            behind = _behind(states)
+            for number in (number for number in states if behind and number not in behind):
+                processes[str(number)] = _waiting(processes[str(number)], states[number])
+            words = _late_message(self.mode, states, statuses, behind)
+            return Report("late", words, processes=processes), TIMEOUT_STATUS
+        if self.interrupted is not None:
+            words = _interrupted_message(self.interrupted)
+            return Report("failed", words, processes=processes), INTERRUPTED_STATUS
+        failed = {number: status for number, status in statuses.items() if status != 0}
+        if not failed:
+            verdict, message = _agreed(self.mode, states, self.joined)
+            return Report(verdict, message, processes=processes, notes=[*_racing(states), *_silent(states)]), 0
+        by_themselves = {n: status for n, status in failed.items() if not ended[n].by_launcher} or failed
+        ways = alike({number: _failure(states[number], status) for number, status in by_themselves.items()})
+        failures = ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in ways.items())
+        rest = [number for number in failed if number not in by_themselves]
+        if rest:
+            failures += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
+        status = by_themselves[min(by_themselves, key=lambda number: ended[number].when)]
+        return Report("failed", f"{failures}.", processes=processes), status if status > 0 else 128 - status
 
 
 def _failure(state: State, status: int) -> str:
@@ -109,23 +106,16 @@ def _failure(state: State, status: int) -> str:
     return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"
 
 
-def _failures(words: Mapping[int, str]) -> str:
-    sides: dict[str, list[int]] = {}
-    for number, failure in words.items():
-        sides.setdefault(failure, []).append(number)
-    return ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in sides.items())
-
-
 def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict, str]:
     """The verdict and its sentence if every process ended well: how much was compared."""
     processes = name_processes(states)
     if mode == "off":
         return "unchecked", f"{processes} ended; nothing was compared (mode off)."
-    if any("dispatch" in ((state or State()).get("off") or ()) for state in states.values()):
+    if any("dispatch" in (state.get("off") or ()) for state in states.values()):
         return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "unchecked", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
-    off = [number for number, state in states.items() if (state or State()).get("state") == "disabled"]
+    off = [number for number, state in states.items() if state.get("state") == "disabled"]
     if off:
         return _switched_off(states, off)
     if not joined:
@@ -133,15 +123,15 @@ def _agreed(mode: str, states: States, joined: Collection[int]) -> tuple[Verdict
             f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
             "and nothing was compared. Call it before the first computation."
         )
-    silent = [number for number in joined if states.get(number) is None]
+    silent = [number for number in joined if not states.get(number)]
     if silent:
         ended = "without Python's exit, as by os._exit(): how many parallel calls they made is not known"
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
-    counts = [sum(_counts(state).values()) for state in states.values() if state is not None]
+    counts = [sum(_counts(state).values()) for state in states.values() if state]
     if not any(counts):
         none = f"{processes} ended; they made no parallel calls, so nothing was compared."
         return "unchecked", f"{none}{_unseen(states)}"
-    made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
+    made = count_of(counts[0], "parallel call")
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
     return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(states)}"
@@ -157,20 +147,20 @@ def _switched_off(states: States, off: Sequence[int]) -> tuple[Verdict, str]:
         )
     many = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     made = f"{many} parallel call{'' if many == '1' else 's'}"
-    at = place(states[off[0]] or State()) if len(off) < len(states) else ""
+    at = place(states[off[0]]) if len(off) < len(states) else ""
     switched = f"{name_processes(off)} switched the checks off by disable(){f' at {at}' if at else ''} after {made}"
     return "clean", f"{switched}, which agreed; what came after was not compared.{_unseen(states)}"
 
 
 def _racing(states: States) -> list[str]:
     """The remark on processes in which several threads made parallel calls: in another run they may diverge."""
-    threads = {number: names for number, state in states.items() if (names := (state or State()).get("threads"))}
+    threads = {number: names for number, state in states.items() if (names := state.get("threads"))}
     return [racing_threads(threads)] if threads else []
 
 
 def _silent(states: States) -> Iterator[str]:
     """The remark on calls that only some processes made, and that exchanged nothing: other arrays make them hang."""
-    counts = {number: (state or State()).get("quiet") or {} for number, state in states.items()}
+    counts = {number: state.get("quiet") or {} for number, state in states.items()}
     names = sorted({name for theirs in counts.values() for name in theirs})
     uneven = [name for name in names if len({theirs.get(name, 0) for theirs in counts.values()}) > 1]
     if uneven:
@@ -184,7 +174,7 @@ def _silent(states: States) -> Iterator[str]:
 
 def _unseen(states: States) -> str:
     """What the layers that were off could not see."""
-    off = sorted({str(name) for state in states.values() for name in (state or State()).get("off") or ()})
+    off = sorted({str(name) for state in states.values() for name in state.get("off") or ()})
     if not off:
         return ""
     verb = "was" if len(off) == 1 else "were"
@@ -193,7 +183,7 @@ def _unseen(states: States) -> str:
 
 def _uncompared(states: States) -> str:
     """Where a swap of arrays of one shape would not have been noticed."""
-    names = sorted({str(name) for state in states.values() for name in (state or State()).get("unplaced") or ()})
+    names = sorted({str(name) for state in states.values() for name in state.get("unplaced") or ()})
     if not names:
         return ""
     shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
@@ -203,14 +193,14 @@ def _uncompared(states: States) -> str:
 
 def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:
     """The verdict over the recordings of processes that could no longer report it themselves."""
-    if any((told or State()).get("state") == "aside" for told in states.values()):
+    if any(told.get("state") == "aside" for told in states.values()):
         return None  # its checks failed: what it recorded is not all
     histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended and not ended[number].by_launcher else None
         if not told and status is not None:
             told = State(state="died", detail=unsaid(status))
-        state = str((told or State()).get("state") or "running")
+        state = str(told.get("state") or "running")
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         lines = read_lines(folder / f"{number}.ledger")
         programs[number], omitted[number] = lines.programs, lines.omitted
@@ -225,13 +215,10 @@ def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> N
 
     Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
     """
-    sides: dict[str, list[int]] = {}
-    for number, one in sorted(ended.items()):
-        calls = _calls_of_threads(folder / f"{number}.ledger") if one.status == -signal.SIGABRT else ""
-        if calls:
-            sides.setdefault(calls, []).append(number)
-    if report.verdict == "failed" and sides:
-        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in sides.items())
+    aborted = [number for number, one in ended.items() if one.status == -signal.SIGABRT]
+    made = {number: calls for number in aborted if (calls := _calls_of_threads(folder / f"{number}.ledger"))}
+    if report.verdict == "failed" and made:
+        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in alike(made).items())
         report.message = (
             f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
             f"Then {report.message}"
@@ -261,8 +248,7 @@ def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place])
     return diverged("missing", message, None, processes, "raised" if raised else None)
 
 
-def _process(state: State | None, ended: Ended | None) -> ProcessReport:
-    told = state or State()
+def _process(told: State, ended: Ended | None) -> ProcessReport:
     status = None if ended is None or ended.by_launcher else ended.status
     default = "late" if status is None else "finished" if status == 0 else "died"
     one = reported(told, str(told.get("state") or default))
@@ -284,8 +270,10 @@ def _status_words(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]) -> str:
+def _late_message(mode: str, states: States, statuses: Mapping[int, int], behind: list[int]) -> str:
     running = [number for number in states if number not in statuses]
+    if mode == "off":
+        return f"out of time: {name_processes(running)} still ran; with --mode off, nothing records where they are."
     counts = {number: _counts(states[number]) for number in running if states[number]}
     if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
         total = sum(next(iter(counts.values())).values())
@@ -294,29 +282,20 @@ def _late_message(states: States, statuses: Mapping[int, int], behind: list[int]
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
     if behind:
         return _behind_message(states, behind)
-    made = ", ".join(f"process {number} after {_calls(sum(one.values()))}" for number, one in sorted(counts.items()))
+    made = ", ".join(f"process {number} after {count_of(sum(one.values()))}" for number, one in sorted(counts.items()))
     silent = [number for number in running if number not in counts]
     words = f"out of time: {name_processes(running)} still ran"
     words += f" ({made})" if made else ""
     return words + (f"; {name_processes(silent)} did not answer." if silent else ".")
 
 
-def _late_unchecked(states: States, statuses: Mapping[int, int]) -> str:
-    """The sentence on a time-out where no process records where it is."""
-    running = name_processes(number for number in states if number not in statuses)
-    return f"out of time: {running} still ran; with --mode off, nothing records where they are."
-
-
 def _interrupted_message(states: States) -> str:
     """Where the processes were: a run that hangs is often interrupted, and a call inside XLA leaves no traceback."""
-    words: dict[str, list[int]] = {}
-    for number, state in states.items():
-        if state is not None and place(state):
-            total = sum(_counts(state).values())
-            words.setdefault(f"{_at(state)}, {_calls(total)} begun", []).append(number)
+    known = {number: state for number, state in states.items() if place(state)}
+    words = {n: f"{_at(state)}, {count_of(sum(_counts(state).values()))} begun" for n, state in known.items()}
     if not words:
         return "the run was interrupted."
-    where = "; ".join(f"{name_processes(numbers)} {_was(numbers)} {at}" for at, numbers in words.items())
+    where = "; ".join(f"{name_processes(numbers)} {_was(numbers)} {at}" for at, numbers in alike(words).items())
     return f"the run was interrupted: {where}."
 
 
@@ -326,7 +305,7 @@ def _was(numbers: Sequence[int]) -> str:
 
 def _behind(states: States) -> list[int]:
     """The processes with fewer calls than others of the same groups; none if groups differ or a process is silent."""
-    if any(state is None for state in states.values()):
+    if not all(states.values()):
         return []
     counts = {number: _counts(state) for number, state in states.items()}
     groups = {frozenset(one) for one in counts.values() if one}
@@ -340,9 +319,9 @@ def _behind(states: States) -> list[int]:
 def _behind_message(states: States, behind: list[int]) -> str:
     calls = {number: sum(_counts(state).values()) for number, state in states.items()}
     waits, alone = [number for number in sorted(states) if number not in behind], len(behind) == 1
-    where = (f"after {_calls(calls[number])}, {_at(states[number] or State())}" for number in behind)
+    where = (f"after {count_of(calls[number])}, {_at(states[number])}" for number in behind)
     at = "; ".join(words if alone else f"process {n} {words}" for n, words in zip(behind, where, strict=True))
-    verb, first = "waits" if len(waits) == 1 else "wait", states[waits[0]] or State()
+    verb, first = "waits" if len(waits) == 1 else "wait", states[waits[0]]
     call = call_words(_last_call(first)) + (f" (now at {now})" if (now := _now_elsewhere(first)) else "")
     return (
         f"out of time: {name_processes(behind)} {'is' if alone else 'are'} behind ({at}), and {name_processes(waits)} "
@@ -371,13 +350,9 @@ def _now_elsewhere(state: State) -> str:
     return now if now != place(_last_call(state)) else ""
 
 
-def _counts(state: State | None) -> Mapping[str, int]:
+def _counts(state: State) -> Mapping[str, int]:
     """The number of calls of a process by group; none if it has left no word."""
-    return (state or State()).get("counts") or {}
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
+    return state.get("counts") or {}
 
 
 def _at(state: State) -> str:

@@ -1,18 +1,28 @@
-"""The two jobs that a page can show: a rehearsal that has just ended, and one of which the recordings are left."""
+"""The page of a job as one file; the job is a rehearsal that has just ended, or one of which the recordings are left.
+
+A policy in it keeps the browser from loading anything else.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 import shlex
 from collections.abc import Container, Sequence
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
-from spmdlint.runtime_checks.page.document import Job
+from spmdlint.runtime_checks.page.data import Document
+from spmdlint.runtime_checks.page.document import Job, document
 from spmdlint.runtime_checks.page.excerpts import Sources
 from spmdlint.runtime_checks.recording.retention import earlier, job_of
-from spmdlint.runtime_checks.reporting.report import Report
+from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 
@@ -86,3 +96,30 @@ def _count(recorded: Recorded, process: int, group: tuple[int, ...]) -> int | No
 
 def _written(when: datetime) -> str:
     return f"{when.astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+def page(job: Job) -> str:
+    """The page on a job."""
+    folder = files(__package__ or "")
+    style, script, markup = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
+    kind = f" ({job.report.kind})" if job.report.kind else ""
+    return Template(markup).substitute(
+        title=html.escape(f"spmdlint: {job.report.verdict}{kind}"),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
+        "form-action 'none'",
+        style=style,
+        script=script,
+        data=_embedded(document(job)),
+        text=html.escape(as_text(job.report)),
+    )
+
+
+def _hash(text: str) -> str:
+    """The name of an inline style or script in a policy."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _embedded(data: Document) -> str:
+    """JSON that may stand in a script element: nothing in it ends the element or begins another."""
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

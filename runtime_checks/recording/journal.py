@@ -14,13 +14,13 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site, line_of, user_frame
+from spmdlint.runtime_checks.calls.frames import Site, line_of, site_data, user_frame
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.calls.prefixes import extend
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import Build, ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State
 
 WINDOW = 16384  # calls that are kept
 LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
@@ -73,6 +73,17 @@ class Event:
     def aside(self) -> bool:
         """Whether it is called in another thread than the main one."""
         return self.thread != threading.main_thread().ident
+
+    def record(self) -> EventRecord:
+        """The event in the form for other processes and for recordings."""
+        program = self.program
+        about = EventRecord(group=self.group.key, digest=program.digest)
+        told: EventRecord = {**about, **site_data(self.site, program.function)}
+        if program.identified:
+            told["defined_at"] = program.defined_at
+        if self.aside:
+            told["aside"] = True
+        return told
 
     def is_called_by(self, frame: FrameType | None) -> bool:
         """Whether this frame comes from the line."""
@@ -209,10 +220,8 @@ class Journal:
 
     def _add_to_recording(self, event: Event) -> None:
         if self._recording is not None:
-            group = event.group
-            event.number = self._recording.add_event(
-                group.key, group.processes, event.program, event.site, aside=event.aside
-            )
+            once = event.program.value is not None
+            event.number = self._recording.add_event(event.record(), event.group.processes, once=once)
 
     def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""

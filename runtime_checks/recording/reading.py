@@ -35,7 +35,7 @@ from spmdlint.runtime_checks.records import (
     UnknownRecordError,
     read_record,
 )
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes
 
 MAX_CALLS = 1 << 17
 SUFFIXES = (".ledger", ".events")
@@ -195,14 +195,8 @@ class Lines:
             self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
             int(told["digest"], 16)
-            self.events[told["event"]] = {
-                "group": told["in"],
-                "digest": told["digest"],
-                "function": told.get("function"),
-                "filename": told.get("filename"),
-                "line": told.get("line"),
-                "aside": told.get("aside", False),
-            }
+            self.members.setdefault(told["group"], ())
+            self.events[told["event"]] = told
         elif "end" in told:
             self.end = told["end"]
         elif "versions" in told:
@@ -251,7 +245,18 @@ def damage_sentences(damaged: Mapping[int, Iterable[str]]) -> list[str]:
 def _faults(ledger: Path) -> list[str]:
     events = ledger.with_suffix(".events")
     found = [f"{path.name} {fault}" for path in (ledger, events) if (fault := _unreadable(path))]
-    return found or [*_faults_in_calls(ledger), *_faults_in_lines(ledger)]
+    if found:
+        return found
+    data, lines = ledger.read_bytes(), read_lines(ledger)
+    if len(data) < SIZE:
+        found.append(f"{ledger.name} is cut short, or no recording ({len(data)} bytes)")
+    elif data[:START].strip(b"\0") and not _checkpoints(data):  # one of the two may be half written
+        found.append(f"{ledger.name} is no recording")
+    if not lines.named:
+        found.append(f"the first line of {events.name} does not name its job")
+    elif lines.unknown:
+        found.append(f"{count_of(lines.unknown, 'line')} of {events.name} cannot be read")
+    return found
 
 
 def _unreadable(path: Path) -> str | None:
@@ -263,20 +268,3 @@ def _unreadable(path: Path) -> str | None:
         return "is missing"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-
-
-def _faults_in_calls(ledger: Path) -> list[str]:
-    data = ledger.read_bytes()
-    if len(data) < SIZE:
-        return [f"{ledger.name} is cut short, or no recording ({len(data)} bytes)"]
-    if data[:START].strip(b"\0") and not _checkpoints(data):  # one of the two may be half written
-        return [f"{ledger.name} is no recording"]
-    return []
-
-
-def _faults_in_lines(ledger: Path) -> list[str]:
-    lines, name = read_lines(ledger), f"{ledger.stem}.events"
-    if not lines.named:
-        return [f"the first line of {name} does not name its job"]
-    count = lines.unknown
-    return [f"{count} {'line' if count == 1 else 'lines'} of {name} cannot be read"] if count else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from spmdlint.runtime_checks.calls.frames import Site, main_stack
+from spmdlint.runtime_checks.calls.frames import Site, main_stack, site_data
 from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
@@ -58,17 +58,14 @@ class ThisProcess:
         stack, site = main_stack()
         last = self.ledger.last
         in_call = last is not None and last.site is not None and site is not None and str(site) == str(last.site)
-        function = site.function if site is not None and not in_call else None
+        called = last.program.function if last is not None and (site is None or in_call) else None
         at = site or (last.site if last is not None else None)  # the stack may be unknown
         return {
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
             "index": last.index if last else 0,
-            "function": function or (last.program.function if last else None),
-            "filename": at.filename if at else None,
-            "line": at.line if at else None,
-            "callers": list(at.callers) if at else [],
+            **site_data(at, called),
             "call": last.placed() if last else None,
         }
 
@@ -76,8 +73,10 @@ class ThisProcess:
         """How this process ended, for others and for the launcher."""
         self.notice_threads()
         last = self.ledger.last
-        place = site or (last.site if last else None)
+        place = site_data(site) or (last.placed() if last else Place())
         return {
+            **State(),
+            **place,
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
@@ -88,10 +87,6 @@ class ThisProcess:
             "threads": sorted(self.racing)[:THREADS],
             "off": self.layers_off,
             "index": last.index if last else 0,
-            "function": site.function if site else (last.program.function if last else None),
-            "filename": place.filename if place else None,
-            "line": place.line if place else None,
-            "callers": list(place.callers) if place else [],
         }
 
     def report(self, entry: Entry, state: str) -> ProcessReport:

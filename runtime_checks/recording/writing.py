@@ -20,10 +20,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypedDict
 
-from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.records import Build, Count, Hash, ProgramFields, ProgramRecord, State
+from spmdlint.runtime_checks.records import Build, Count, EventRecord, Hash, ProgramFields, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
 CALLS = 1 << 16
@@ -37,9 +35,8 @@ MAX_UNPACKED = 1 << 20  # devices of one program
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
 SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
-_EVENT_LINE = re.compile(r'\{"event": (\d+), "in": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
+_EVENT_LINE = re.compile(r'\{"event": (\d+), "group": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
 _PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
-TOLD_OF_END = ("state", "detail", "function", "filename", "line", "callers")
 LATER = "all later calls"
 RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
 
@@ -63,32 +60,21 @@ class RecordedProgram(ProgramFields, total=False):
     devices: list[Count] | Runs | None
 
 
-Line = TypedDict(
-    "Line",
-    {
-        "job": str,
-        "group": str,
-        "members": list[Count],
-        "event": Count,
-        "in": str,
-        "digest": str,
-        "function": str | None,
-        "filename": str | None,
-        "line": Count | None,
-        "callers": list[str],
-        "aside": bool,
-        "once": bool,
-        "program": str,
-        "record": RecordedProgram,
-        "end": State,
-        "omitted": str,
-        "versions": dict[str, str],
-        "layers": dict[str, str],
-    },
-    total=False,
-)
-"""A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
-program with its record, how the program ended, what was omitted, or what the process runs with."""
+class Line(EventRecord, total=False):
+    """A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
+    program with its record, how the program ended, what was omitted, or what the process runs with.
+    """
+
+    job: str
+    members: list[Count]
+    event: Count
+    once: bool
+    program: str
+    record: RecordedProgram
+    end: State
+    omitted: str
+    versions: dict[str, str]
+    layers: dict[str, str]
 
 
 def packed_program(record: ProgramRecord) -> RecordedProgram:
@@ -160,25 +146,15 @@ class Recording:
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
 
-    def add_event(
-        self, group: str, members: Sequence[int], program: Program, site: Site | None, *, aside: bool = False
-    ) -> int:
-        """Write the event of a call, and return its number; ``aside`` is whether it is not the main thread's."""
+    def add_event(self, event: EventRecord, members: Sequence[int], *, once: bool = False) -> int:
+        """Write the event of a call among these processes, and return its number; most of ``once`` are not repeated."""
         with self._lock:
-            if group not in self._groups:
-                self._groups.add(group)
-                self._line({"group": group, "members": list(members)})
+            if event["group"] not in self._groups:
+                self._groups.add(event["group"])
+                self._line({"group": event["group"], "members": list(members)})
             self._numbers += 1
-            line: Line = {"event": self._numbers, "in": group, "digest": program.digest, "function": program.function}
-            if site is not None:
-                line |= {"filename": site.filename, "line": site.line}
-                if site.callers:
-                    line["callers"] = list(site.callers)
-            if aside:
-                line["aside"] = True
-            if program.value is not None:
-                line["once"] = True  # _EVENT_LINE expects it at the end
-            self._line(line)
+            line: Line = {**Line(event=self._numbers), **event}
+            self._line({**line, "once": True} if once else line)  # _EVENT_LINE expects it at the end
             return self._numbers
 
     def write_program(self, digest: str, record: ProgramRecord) -> None:
@@ -203,9 +179,8 @@ class Recording:
 
     def write_end(self, how: State) -> None:
         """Write how the program ended: without this line, it may have gone on, or been killed."""
-        told: State = {name: how[name] for name in TOLD_OF_END if name in how}  # type: ignore[assignment, literal-required]
         with self._lock:
-            self._line({"end": told})
+            self._line({"end": how})
 
     def _omit(self, what: str) -> None:
         """Tell the readers of the recording that something is not in it."""

@@ -18,10 +18,10 @@ from spmdlint.runtime_checks.records import (
     Side,
     State,
     Verdict,
-    converted,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    count_of,
     how_it_ended,
     is_abort,
     is_without_exit,
@@ -182,14 +182,6 @@ def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[in
             processes[number].detail = f"defined at {record['defined_at']}"
 
 
-def from_data(data: Mapping[str, object]) -> Report:
-    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown.
-
-    Raises ``ValueError`` if a field is not what it should be.
-    """
-    return converted(data, Report)
-
-
 def diverged(
     kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
 ) -> Report:
@@ -338,9 +330,8 @@ def _process_lines(
     named = name_processes(numbers)
     made = ""
     if process.index is not None:
-        calls = "call" if process.index == 1 else "calls"
         under_way = process.state in ("calling", "waiting")
-        made = f", call {process.index}" if under_way else f", after {process.index} {calls}"
+        made = f", call {process.index}" if under_way else f", after {count_of(process.index)}"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")

@@ -31,10 +31,23 @@ def name_processes(numbers: Iterable[int]) -> str:
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
+def alike(words: Mapping[int, T]) -> dict[T, list[int]]:
+    """The processes of which the same is told."""
+    told: dict[T, list[int]] = {}
+    for number, same in sorted(words.items(), key=lambda item: item[0]):
+        told.setdefault(same, []).append(number)
+    return told
+
+
 def sides(told: Mapping[int, T], say: Callable[[T], str] = str) -> str:
     """Returns "process 0: a; processes 1-3: b", with equal ones combined."""
     words = {number: say(one) for number, one in told.items()}
-    return "; ".join(f"{name_processes(numbers)}: {same}" for same, numbers in _folded(words).items())
+    return "; ".join(f"{name_processes(numbers)}: {same}" for same, numbers in alike(words).items())
+
+
+def count_of(number: int, what: str = "call") -> str:
+    """Returns "1 call" or "3 calls", or of other things."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def calls(records: Places) -> str:
@@ -44,7 +57,7 @@ def calls(records: Places) -> str:
     unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
     told = []
     made = {number: call_words(record, through.get(number), unclear) for number, record in records.items()}
-    for words, numbers in _folded(made).items():
+    for words, numbers in alike(made).items():
         told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
     return "; ".join(told)
 
@@ -156,7 +169,7 @@ def missing(short: Mapping[int, State], made: int, group: Iterable[int], others:
         verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:
         verb = "finished"
-    count = "1 parallel call" if made == 1 else f"{made} parallel calls"
+    count = count_of(made, "parallel call")
     return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
 
 
@@ -167,9 +180,7 @@ def shortened(detail: str) -> str:
 
 def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
     """The remark on processes in which several threads make parallel calls."""
-    told: dict[str, list[int]] = {}
-    for number, names in sorted(threads.items()):
-        told.setdefault(", ".join(names), []).append(number)
+    told = alike({number: ", ".join(names) for number, names in threads.items()})
     words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
     return f"Several threads make parallel calls, whose order is determined only if each waits for the other: {words}."
 
@@ -185,13 +196,6 @@ def undecided(function: str) -> str:
         f"It is not known whether {function} communicates between processes, so its calls are not compared: its "
         "collectives, or what its kernels do between devices, cannot be read."
     )
-
-
-def _folded(words: Mapping[int, str]) -> dict[str, list[int]]:
-    told: dict[str, list[int]] = {}
-    for number, same in sorted(words.items()):
-        told.setdefault(same, []).append(number)
-    return told
 
 
 def call_words(record: Place, through: str | None = None, unclear: bool = False) -> str:

@@ -17,7 +17,6 @@ from spmdlint.runtime_checks.records import (
     ProgramRecord,
     Question,
     QuietRecords,
-    SampleRecord,
     State,
     WaitRecord,
     Word,
@@ -76,7 +75,6 @@ class Exchange:
         self._programs_read: dict[str, ProgramRecord] = {}
         self._calls = Slots(store, me, "call", Message)
         self._programs = Slots(store, me, "program", ProgramRecord)
-        self._samples = Slots(store, me, "now", SampleRecord)
         self.details = Slots(store, me, "detail", Details)  # all that explains a call that differs, by group and number
         self.quiet = Slots(store, me, "quiet", QuietRecords)  # the last calls without a collective
         self.waits = Slots(store, me, "wait", WaitRecord)  # the processes that wait, for whom and where
@@ -131,13 +129,13 @@ class Exchange:
             if died or not self._died:
                 self.states.say(state)
 
-    def put_sample(self, folder: str, sample: SampleRecord) -> None:
-        """Publish this process's position, for the process that compares a folder."""
-        self._samples.say(sample, folder)
+    def put_sample(self, group: str, sample: Mapping[str, object]) -> None:
+        """Publish this process's position, for the process that compares a group."""
+        self.store.put(f"now/{group}/{self._me}", sample, replace=True)
 
-    def samples(self, folder: str) -> dict[int, str]:
-        """The samples in a folder, not yet parsed: most are unchanged since the last look."""
-        return {int(name): text for name, text in self.store.texts(f"now/{folder}").items() if name.isdigit()}
+    def samples(self, group: str) -> dict[int, str]:
+        """The positions in a group, not yet parsed: most are unchanged since the last look."""
+        return {int(name): text for name, text in self.store.texts(f"now/{group}").items() if name.isdigit()}
 
     def asked(self) -> dict[int, Question]:
         """The questions of other processes to this one; each is returned once."""

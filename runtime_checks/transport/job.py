@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.transport.exchange import Exchange
-from spmdlint.runtime_checks.transport.listener import wake_many
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
-from spmdlint.runtime_checks.transport.store import Store
+from spmdlint.runtime_checks.transport.store import Store, StoreLostError
+
+PAUSES = (0.0, 0.5, 0.5)  # seconds before each round of waking those for which the store did not answer
 
 
 class Job:
@@ -34,8 +36,18 @@ class Job:
         return [process for process in range(self.count) if process != self.me]
 
     def wake_others(self, word: Word) -> None:
-        """Wake the listener threads of all others."""
-        wake_many(self.exchange, self.others, word)
+        """Wake the listener threads of all others, several times where the store does not answer."""
+        left = self.others
+        for pause in PAUSES:
+            time.sleep(pause if left else 0.0)
+            left = [process for process in left if not self._wakes(process, word)]
+
+    def _wakes(self, process: int, word: Word) -> bool:
+        try:
+            self.exchange.wake(process, word)
+        except StoreLostError:
+            return False
+        return True
 
     def gone(self, process: int) -> int | None:
         """The exit status of a process that a launcher saw end; None while it runs, or without a launcher."""

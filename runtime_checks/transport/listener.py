@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.transport.exchange import Exchange
-from spmdlint.runtime_checks.transport.store import StoreLostError
 
 WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
 WAIT_OF_EACH = 0.3
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 PAUSE = 2.0  # seconds after the store did not answer
-ROUNDS = 3  # of waking the processes for which the store did not answer
-BETWEEN_ROUNDS = 0.5  # seconds
 
 
 class Listener:
@@ -58,22 +55,3 @@ class Listener:
                 self._stop.wait(PAUSE)
             if word is not None and not self._stop.is_set():
                 self._on_word(word)
-
-
-def wake_many(exchange: Exchange, processes: Iterable[int], word: Word) -> None:
-    """Wake the listener threads of other processes, several times where the store does not answer."""
-    left = list(processes)
-    for number in range(ROUNDS):
-        if number:
-            time.sleep(BETWEEN_ROUNDS)
-        left = [process for process in left if not _is_woken(exchange, process, word)]
-        if not left:
-            return
-
-
-def _is_woken(exchange: Exchange, process: int, word: Word) -> bool:
-    try:
-        exchange.wake(process, word)
-    except StoreLostError:
-        return False
-    return True

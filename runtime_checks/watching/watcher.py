@@ -7,11 +7,11 @@ import time
 
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
-from spmdlint.runtime_checks.ending.declared import Ending
 from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.records import Place, ShortVerdict, State, Where, Word
+from spmdlint.runtime_checks.records import Place, State, Where, Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import after_death
+from spmdlint.runtime_checks.reporting.sentences import count_of
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -30,12 +30,9 @@ DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 class Watcher:
     """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
 
-    def __init__(
-        self, parts: Parts, ending: Ending, background: Background | None, health: Health, demand: Demand
-    ) -> None:
+    def __init__(self, parts: Parts, background: Background | None, health: Health, demand: Demand) -> None:
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._setup = parts.checks, parts.setup
-        self._ending = ending
+        self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
         self._health = health
         self._stop = threading.Event()
@@ -46,12 +43,11 @@ class Watcher:
         self._demand = demand
         self._last_words = None
         if background is not None and parts.job.folder is None:
-            self._last_words = LastWords(parts, ending, background)
+            self._last_words = LastWords(parts, background)
         self._wake = threading.Event()
         self._word = self._abort = self._asked_meanwhile = False
         if background is not None:
             self._others.meanwhile = self._answer_meanwhile
-        self._verdict: ShortVerdict | None = None
         self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
@@ -66,13 +62,9 @@ class Watcher:
         self._wake.set()
 
     def told(self, word: Word) -> None:
-        """Another process has a message for this one: a verdict, or something to look for in the store."""
-        verdict = word.get("verdict")
-        if verdict is not None:
-            self._verdict = verdict
-        else:
-            self._word = self._asked_meanwhile = True
-            self._abort = self._abort or "abort" in word
+        """Another process has something for this one to look for in the store."""
+        self._word = self._asked_meanwhile = True
+        self._abort = self._abort or "abort" in word
         self._wake.set()
 
     def wait_for_abort(self) -> None:
@@ -165,17 +157,18 @@ class Watcher:
 
     def _here(self) -> str:
         where = self._own.where()
-        begun = sum(where["counts"].values())
-        calls = f"{begun} parallel call{'' if begun == 1 else 's'} begun"
-        return f"Process {self._job.me} is at {where['place'] or 'an unknown line'}, {calls}."
+        begun = count_of(sum(where["counts"].values()), "parallel call")
+        return f"Process {self._job.me} is at {where['place'] or 'an unknown line'}, {begun} begun."
 
     def _look_behind(self, background: Background) -> None:
         """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
         ending, now = self._ending, time.monotonic()
         word, self._word = self._word, False
-        verdict, self._verdict = self._verdict, None
-        if verdict is not None:
-            ending.hear(verdict)
+        interval = background.cadence.interval
+        if word or now - self._asked > SELDOM * interval:
+            self._asked = now
+            background.hear()
+            ending.look()
         if self._abort:
             self._abort = False
             background.hasten()
@@ -183,14 +176,9 @@ class Watcher:
             background.tick()
         if word:
             background.answer()
-        interval = background.cadence.interval
         if not self._setup.compared and now - self._looked_at_setup > SETUP * interval:
             self._looked_at_setup = now
             self._look_at_setup()
-        if word or now - self._asked > SELDOM * interval:
-            self._asked = now
-            background.hear()
-            ending.look()
 
     def _answer_meanwhile(self) -> None:
         """Answer while this thread itself waits for answers; what else it was woken for is left to the next look."""

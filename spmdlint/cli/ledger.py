@@ -42,8 +42,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _diff(folder: Path, form: str) -> int:
-    from spmdlint.runtime_checks.agreement.offline import compare, load
-    from spmdlint.runtime_checks.launch.ledgers import explain
+    from spmdlint.runtime_checks.agreement.offline import compare, explain, load
     from spmdlint.runtime_checks.recording.retention import earlier
 
     if form == "text":
@@ -68,8 +67,7 @@ def _diff(folder: Path, form: str) -> int:
 
 def _page(folder: Path, path: Path | None) -> int:
     from spmdlint.runtime_checks.agreement.offline import load
-    from spmdlint.runtime_checks.page.html import page
-    from spmdlint.runtime_checks.page.jobs import recorded_job
+    from spmdlint.runtime_checks.page.jobs import page, recorded_job
     from spmdlint.runtime_checks.recording.reading import damage_sentences
     from spmdlint.runtime_checks.reporting.sentences import name_processes
 

@@ -174,8 +174,7 @@ def _ledgers(options: argparse.Namespace) -> Iterator[Path | None]:
 
 def _write_page(report: Report, command: Sequence[str], ledgers: Path, before: Container[str], path: Path) -> None:
     from spmdlint.cli.writing import write_file
-    from spmdlint.runtime_checks.page.html import page
-    from spmdlint.runtime_checks.page.jobs import rehearsed_job
+    from spmdlint.runtime_checks.page.jobs import page, rehearsed_job
 
     job = rehearsed_job(report, command, ledgers, before)
     write_file(path, page(job))

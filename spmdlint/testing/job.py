@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.reporting.report import as_text, from_data
+from spmdlint.runtime_checks.reporting.report import as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.testing.plugin import RESULTS, SHARED
 
 GRACE = 30.0  # extra seconds for the launcher after the job's time-out
@@ -126,12 +127,11 @@ def _judge(processes: int, results: Path, output: str) -> None:
     """Fail or skip, as the processes did."""
     phases = {number: _phases(results / "results" / f"{number}.jsonl") for number in range(processes)}
     failed = {number: text for number, found in phases.items() if (text := _failure(found))}
-    try:
-        report = from_data(json.loads((results / "report.json").read_text()))
-    except (OSError, ValueError):
+    report = RunFolder(results).report()
+    if report is None:
         said = [line for line in output.splitlines() if line.strip()]
         why = said[-1].strip().removeprefix("spmdlint: ") if said else "its launcher said nothing."
-        raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}", f"not run: {why}") from None
+        raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}", f"not run: {why}")
     silent = [number for number, found in phases.items() if not any(phase["when"] == "teardown" for phase in found)]
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
         _judge_alike(phases)

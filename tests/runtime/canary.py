@@ -18,11 +18,11 @@ from typing import Any
 
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.guard import Guard
-from spmdlint.runtime_checks.intercept import install, layers_of
+from spmdlint.runtime_checks.intercept.layers import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 from spmdlint.runtime_checks.recording.journal import Journal
 
 MODES = ("lockstep", "background")

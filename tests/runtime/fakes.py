@@ -145,11 +145,8 @@ class Behind:
         for listener in self.listeners:
             listener.start()
 
-    def _woken(self, session: Session, word: Mapping[str, Any]) -> None:
+    def _woken(self, session: Session, _word: Mapping[str, Any]) -> None:
         assert session.background is not None
-        if "verdict" in word:
-            session.ending.hear(word["verdict"])
-            return
         session.background.answer()
         session.background.hear()
         session.ending.look()

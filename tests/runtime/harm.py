@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 from tests.runtime.jobs import start
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("harm_job.py")
 LIMIT = 120.0  # seconds; silent checks are waited for up to 20 s, at the start, at a call and at the end
 KINDS = ("absent", "late", "mode", "policy", "record", "layer", "seam", "end", "silent")
-GARBAGE = ("", "not json", "{}", "[]", "null", "1e400", '{"index": NaN}', '{"c": -1, "verdict": 5, "state": []}')
+GARBAGE = ("", "not json", "{}", "[]", "null", "1e400", '{"index": NaN}', '{"count": -1, "verdict": 5, "state": []}')
 HOW = ("overwrite", "delete", "beside", "all")
 
 Draw = Callable[[random.Random], list[list[dict[str, Any]]]]

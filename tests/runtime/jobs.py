@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 from tests.runtime.forked import Forked, can_fork
 
 HANGS = 150.0  # seconds after which a job counts as one that hangs, however busy the machine

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.background import member as background
-from spmdlint.runtime_checks.background import publishing
-from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.options import Options
@@ -114,21 +112,6 @@ def test_what_is_unknown_on_one_side_is_no_verdict(start: Start) -> None:
     assert job.report() is None
 
 
-def test_sections_are_compared_by_their_first_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "SECTION", 2)
-    everyone = tuple(range(5))
-    assert [publishing.leads("g", everyone, me) for me in everyone] == [
-        ["g/0", "g/top"], [], ["g/1"], [], ["g/2"]
-    ]  # fmt: skip
-    for odd in (3, 4):
-        job = start(5)
-        for me in everyone:
-            job.make(me, "save" if me == odd else "step")
-        report = job.report()
-        assert report is not None
-        assert report.processes[str(odd)].function == "save"
-
-
 def test_who_ends_early_is_missing_and_who_is_only_late_is_not(start: Start) -> None:
     job = start(2)
     job.make(0, "step", times=9)
@@ -140,24 +123,6 @@ def test_who_ends_early_is_missing_and_who_is_only_late_is_not(start: Start) -> 
     report = job.report()
     assert report is not None
     assert (report.kind, report.index) == ("missing", 8)
-
-
-def test_a_circle_in_which_all_raised_is_found_at_the_end(start: Start) -> None:
-    job = start(4)
-    for me, session in enumerate(job.sessions):
-        job.make(me, "swap", processes=tuple(sorted(((me - 1) % 4, me))))
-        assert session.background is not None
-        session.background.journal.drain()
-        state = session.own.end_state("raised", Site("/home/me/train.py", 1, "main"), "no answer")
-        session.background.finish("raised", state)
-        session.job.exchange.put_state(state)
-    first = job.sessions[0]
-    assert first.background is not None
-    report = first.background.leader.last_look(first.others.ended_among(range(4)))
-    assert report is not None
-    assert report.kind == "sequence"
-    assert "waited for each other in a cycle" in report.message
-    assert {one.state for one in report.processes.values()} == {"raised"}
 
 
 def test_the_verdict_is_told_in_full_once(start: Start, capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from tests.runtime.breaking import MODES, Fault, faults, judge, places, run
 
 SOME = [
     ("background", {"at": "request", "name": "key_value_try_get verdict/job", "what": "object", "process": "all"}),
-    ("background", {"at": "request", "name": "key_value_dir_get now/*/#", "what": "deep", "process": 0}),
+    ("background", {"at": "request", "name": "key_value_dir_get now/*", "what": "deep", "process": 0}),
     ("background", {"at": "request", "name": "key_value_try_get over/job", "what": "block", "process": 1}),
     ("background", {"at": "journal", "name": "expect", "what": "raise", "process": 1}),
     ("background", {"at": "layer", "name": "every-call", "what": "raise", "process": 1}),

@@ -70,7 +70,7 @@ def bodies(axis, many):
 
 def told(lowered, process_of):
     operation = lowered.compiler_ir("stablehlo").operation
-    seen = lowered_communicates(operation, operation.get_asm(enable_debug_info=False), process_of).value
+    seen = lowered_communicates(operation.get_asm(enable_debug_info=False), process_of).value
     compiled = compiled_communicates(compiled_text(lowered), process_of).value
     return [seen, compiled]
 

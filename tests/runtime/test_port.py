@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 from tests.runtime.jobs import alone
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.runtime_checks.agreement.offline import explain
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.recording.writing import CALLS, Recording
@@ -116,8 +116,8 @@ def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
 LINES = (
     "17",
     "[" * 100_000,
-    '{"event": 1, "in": "g", "digest": "not a number"}',
-    '{"event": "1", "in": "g", "digest": "d", "line": "x"}',
+    '{"event": 1, "group": "g", "digest": "not a number"}',
+    '{"event": "1", "group": "g", "digest": "d", "line": "x"}',
     '{"event": 2}',
     '{"group": "g", "members": ["all"]}',
     '{"members": [0]}',

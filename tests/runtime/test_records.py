@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -20,7 +21,6 @@ from spmdlint.runtime_checks.records import (
     ProgramRecord,
     Question,
     QuietRecords,
-    SampleRecord,
     State,
     WaitRecord,
     Word,
@@ -35,7 +35,7 @@ KINDS: dict[str, Any] = {
     "call": Message,
     "detail": Details,
     "name": JobName,
-    "now": SampleRecord,
+    "now": Sample,
     "program": ProgramRecord,
     "question": Question,
     "quiet": QuietRecords,
@@ -89,7 +89,7 @@ def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
             call(session, "step", (0, 1), line=step)
         if session.me:
             session.others.answer()
-            session.others.whereabouts(0)
+            session.others.whereabouts([0])
 
     Job(2, client=client).run(body)
     assert set(checked(client)) >= {"call", "question", "state", "verdict"}
@@ -112,7 +112,7 @@ def test_what_is_written_behind_is_read_as_a_whole(monkeypatch: pytest.MonkeyPat
 FIRST_LOOKS = """
 import sys, threading
 from typing import TypedDict
-from spmdlint.runtime_checks.records import converted, read_record
+from spmdlint.runtime_checks.records import read_record
 sys.setswitchinterval(1e-6)
 fields = {f"field_{number}": int for number in range(40)}
 for number in range(100):
@@ -123,7 +123,6 @@ for number in range(100):
     def read():
         together.wait()
         assert read_record('{"one": {"field_3": 1}, "field_30": 4}', outer, "record")["field_30"] == 4
-        assert converted({"one": {"field_3": 1}}, outer) == {"one": {"field_3": 1}}
 
     threads = [threading.Thread(target=read) for _ in range(8)]
     for thread in threads:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.launch.result import absent_from_start
+from spmdlint.runtime_checks.records import read_record
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE,
     ADVICE_ON,
@@ -22,9 +22,7 @@ from spmdlint.runtime_checks.reporting.report import (
     Report,
     as_text,
     diverged,
-    from_data,
 )
-from spmdlint.runtime_checks.reporting.reportfile import KEPT, write_report_file
 from spmdlint.runtime_checks.reporting.sentences import calls, differs, missing, name_processes
 
 
@@ -133,7 +131,7 @@ def test_the_first_sentence_says_what_and_where() -> None:
 def test_data_and_back() -> None:
     report = diverged("missing", "process 1 finished.", 3, {0: ProcessReport("waiting", 3, "f", "a.py", 1)})
     data = json.loads(json.dumps(report.as_data()))
-    assert from_data({**data, "of a newer version": 1}) == report
+    assert read_record(json.dumps({**data, "of a newer version": 1}), Report, "report") == report
     assert data["schema_version"] == 1
     assert data["processes"]["0"]["line"] == 1
 
@@ -244,23 +242,6 @@ def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
     for linter in ((sys.executable, "-c", "raise SystemExit(2)"), ("/nonexistent/linter",)):
         join(report, [str(script)], linter)
         assert report.findings == []
-
-
-def test_reports_do_not_pile_up_among_the_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3)})
-    for number in range(KEPT + 3):
-        path = write_report_file(report, str(number), None)
-        assert path is not None
-        for written in (path, path.with_suffix(".json")):
-            os.utime(written, (number, number))
-    assert {entry.name for entry in path.parent.iterdir()} == {
-        f"report-{number}.{kind}" for number in range(3, KEPT + 3) for kind in ("txt", "json")
-    }
-    kept = tmp_path / "ledger"
-    for number in range(KEPT + 3):
-        write_report_file(report, str(number), kept)
-    assert len(list(kept.iterdir())) == 2 * (KEPT + 3)
 
 
 def test_a_linter_that_does_not_finish_ends_with_its_workers(tmp_path: Path) -> None:

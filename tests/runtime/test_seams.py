@@ -34,7 +34,7 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
     from jax.experimental import multihost_utils
     from jax._src import compiler, pjit
     from jax._src.interpreters import pxla
-    from spmdlint.runtime_checks.intercept import install
+    from spmdlint.runtime_checks.intercept.layers import install
     from spmdlint.runtime_checks.intercept.observer import Observer
     import importlib
     from types import SimpleNamespace

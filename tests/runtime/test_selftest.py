@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.launch.result import Ended, conclude
+from spmdlint.runtime_checks.launch.result import Ended, Run
 from tests.runtime.jobs import alone, rehearse
 
 BLIND = {
@@ -127,7 +127,7 @@ def test_a_clean_run_says_which_layers_were_off() -> None:
 
     def concluded(off: list[str]) -> tuple[str, str]:
         states = {number: {"state": "finished", "counts": {"g": 3}, "off": off} for number in ended}
-        report, _ = conclude("lockstep", None, ended, states, joined=[0, 1], timed_out=False, interrupted=None)
+        report, _ = Run("lockstep", ended, states, joined=[0, 1]).conclude(None)
         return report.verdict, report.message
 
     assert concluded([]) == ("clean", "processes 0-1 made the same 3 parallel calls.")

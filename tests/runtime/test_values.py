@@ -177,6 +177,22 @@ def test_large_arrays_are_read_in_one_of_n_calls(mode: str, tmp_path: Path) -> N
     assert told(tmp_path, mode, {"sampled": calls.format(4)}) == {"sampled": ["clean"]}
 
 
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_what_a_mapped_function_makes_of_a_value_has_its_name(mode: str, tmp_path: Path) -> None:
+    program = """
+    def averaged(row, rate):
+        return jax.lax.pmean(row.mean() * rate, "i")
+    step = jax.pmap(averaged, axis_name="i", in_axes=(0, None))
+    for n in range(3):
+        print(step(np.ones((len(jax.local_devices()), 3), np.float32), 0.1 * (1 + me)))
+    """
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict) == (3, ("diverged", "value")), run.output
+    arguments = [one for process in run.report["processes"].values() for one in process["arguments"]]
+    made = {one["origin"] and one["origin"].partition(" at ")[0] for one in arguments if one.get("value")}
+    assert made in ({"averaged"}, {None}), "older releases of JAX make no array of it before the call"
+
+
 def test_values_that_only_some_processes_tell_do_not_end_the_comparison_of_the_calls(tmp_path: Path) -> None:
     program = """
     from jax._src import distributed

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spmdlint.runtime_checks.launch.port import held_port
+from spmdlint.runtime_checks.launch.service import held_port
 
 SIZES = (10, 9, 11)
 """How many rows and files there are, by the number of the try: only nine can be divided between three processes."""

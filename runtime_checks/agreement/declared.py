@@ -16,19 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.checks import Checks
-from spmdlint.runtime_checks.agreement.parts import StoodDownError
+from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.records import ShortVerdict, State, UnknownRecordError, Word
-from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import Report, as_text, from_data
-from spmdlint.runtime_checks.reporting.reportfile import write_report_file
+from spmdlint.runtime_checks.records import State, UnknownRecordError
+from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.transport.job import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
 LAST_STEP = 0.5  # seconds that a process may need from its last word to its end, on a busy machine
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
+MAX_WRITTEN = 8 << 20  # characters of a report in a file
 
 
 class Ending:
@@ -44,7 +43,6 @@ class Ending:
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
-        self._short = False  # whether only its first sentence is known
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -67,23 +65,6 @@ class Ending:
         if self.verdict is None:
             self.verdict = self._store.get(VERDICT_KEY, Report)
         return self.verdict
-
-    def word(self) -> Word:
-        """The verdict in short, for processes that only repeat it."""
-        if self.verdict is None:
-            return {}
-        told = self.verdict
-        return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
-
-    def hear(self, told: ShortVerdict) -> None:
-        """Adopt a verdict that another process announced; its short form if the full one cannot be read any more."""
-        try:
-            self.look()
-        except StoreLostError:
-            if self._options.on_divergence != "report" or self._folder is not None:
-                raise
-        if self.verdict is None:
-            self.verdict, self._short = from_data(told), True
 
     def settle(self, report: Report) -> None:
         """Declare a verdict to all processes and act on it; for a thread that makes calls."""
@@ -108,7 +89,7 @@ class Ending:
 
     def wake_all(self) -> None:
         """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
-        self._job.wake_others(self.word())
+        self._job.wake_others({})
         self._job.wake_watcher()
 
     def act(self) -> None:
@@ -167,7 +148,18 @@ class Ending:
         return f"  To ask the linter about a line: spmdlint explain {told.filename}:{told.line}\n"
 
     def _write_file(self, report: Report) -> Path | None:
-        return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
+        """Write the report beside the recordings, once per host; returns the path of the text, if there is one."""
+        folder = self._options.ledger
+        if folder is None:
+            return None
+        path = folder / f"report-{self._store.job}.txt"
+        try:
+            if not path.exists():
+                _put(path.with_suffix(".json"), json.dumps(report.as_data(), indent=2) + "\n")
+                _put(path, as_text(report))
+        except OSError:
+            return None
+        return path
 
     def leave(self) -> None:
         """Report, and end this process at once, from any thread."""
@@ -214,6 +206,15 @@ class Ending:
         """The processes that exit, or that their backend has aborted."""
         states = self._store.children("state", State)
         return set(self._store.texts("left")) | {name for name, told in states.items() if told.get("state") == "died"}
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file as a whole, readable by this user only, and without codes that a terminal obeys."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    number = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
+        file.write(plain(text, MAX_WRITTEN))
+    scratch.replace(path)
 
 
 def hosts_service() -> bool:
