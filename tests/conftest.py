@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -15,12 +16,16 @@ from typing import Any
 
 import pytest
 
+from spmdlint import installed
 from spmdlint.cli import main
 from tests.runtime.forked import can_fork, run, serve_all
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell, interrupts are ignored, also in the processes of the tests that send them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each run of the linter looks at all of its own files, which the tests do not change: it is a part of each fixture.
+installed.tool = functools.cache(installed.tool)
 
 # Hundreds of tests start processes of Python, each of which would compile all that it imports anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -135,7 +135,9 @@ def run(
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         source.write(given)
         source.seek(0)
-        done = Forked(words, environment, folder, (source.fileno(), out.fileno(), error.fileno()), "linters").wait()
+        forked = Forked(words, environment, folder, (source.fileno(), out.fileno(), error.fileno()), "linters")
+        forked.stdout.close()
+        done = forked.wait()
         out.seek(0)
         error.seek(0)
         return subprocess.CompletedProcess([sys.executable, *words], done, out.read(), error.read())
