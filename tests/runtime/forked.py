@@ -1,4 +1,6 @@
-"""Starting the processes of a job without importing JAX anew in each: see :mod:`tests.runtime.forkserver`.
+"""Starting the processes of a job without importing JAX anew in each, or a linter without its own modules.
+
+See :mod:`tests.runtime.forkserver`. One server of each kind serves all workers of xdist.
 
 A process that is forked differs from one that Python starts in what the fork copies: the order of sets of strings is
 that of the others, and so are the addresses of what exists already; the environment and the arguments in ``/proc`` are
