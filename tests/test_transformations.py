@@ -18,6 +18,8 @@ from spmdlint.fixes.making import EditMaker
 
 ROOT = Path(__file__).parent.parent
 FILES = ("spmdlint/cli/check.py", "docs/generate.py", "benchmarks/scale.py")
+MOST = 25
+"""The most places in one file that are changed, each by itself."""
 ODD = """\
 f(  # first
     a,  # second
@@ -64,16 +66,10 @@ def texts() -> Any:
     return pytest.mark.parametrize("text", [*found, *odd])
 
 
-@pytest.fixture(params=[12, pytest.param(25, marks=pytest.mark.long)])
-def most(request: pytest.FixtureRequest) -> Any:
-    """The most places in one file that are changed, each by itself."""
-    return request.param
-
-
-def check(text: str, most: int, kind: type[ast.expr], change: Any, expect: Any) -> None:
+def check(text: str, kind: type[ast.expr], change: Any, expect: Any) -> None:
     """Change some expressions of a text, each by itself, and compare with a change of Python's own tree."""
     count = len([node for node in ast.walk(ast.parse(text)) if isinstance(node, kind)])
-    numbers = random.Random(1).sample(range(count), min(count, most))
+    numbers = random.Random(1).sample(range(count), min(count, MOST))
     maker, done = EditMaker(text), 0
     for number in sorted(numbers):
         tree = ast.parse(text)
@@ -103,23 +99,23 @@ def call(name: str, *args: ast.expr) -> ast.Call:
 
 
 @texts()
-def test_a_function_around_an_expression(text, most):
-    check(text, most, ast.Call, lambda node: Wrap(*places(node), "sorted"), lambda node: call("sorted", node))
+def test_a_function_around_an_expression(text):
+    check(text, ast.Call, lambda node: Wrap(*places(node), "sorted"), lambda node: call("sorted", node))
 
 
 @texts()
-def test_one_more_keyword(text, most):
+def test_one_more_keyword(text):
     def expect(node: ast.Call) -> ast.expr:
         return ast.Call(node.func, node.args, [*node.keywords, ast.keyword("added", ast.Constant("x"))])
 
     def change(node: ast.Call) -> Change | None:
         return AddKeyword(*places(node), "added", "'x'") if node.args or node.keywords else None
 
-    check(text, most, ast.Call, change, expect)
+    check(text, ast.Call, change, expect)
 
 
 @texts()
-def test_one_keyword_less(text, most):
+def test_one_keyword_less(text):
     def expect(node: ast.Call) -> ast.expr:
         return ast.Call(node.func, node.args, [each for each in node.keywords if each is not last(node)])
 
@@ -130,14 +126,14 @@ def test_one_keyword_less(text, most):
         found = last(node)
         return RemoveKeyword(*places(node), found.arg) if found is not None and found.arg is not None else None
 
-    check(text, most, ast.Call, change, expect)
+    check(text, ast.Call, change, expect)
 
 
 @texts()
-def test_the_function_and_its_arguments_for_a_partial(text, most):
+def test_the_function_and_its_arguments_for_a_partial(text):
     partial = ast.Attribute(ast.Name("functools", ast.Load()), "partial", ast.Load())
 
     def expect(node: ast.Call) -> ast.expr:
         return ast.Call(partial, [node.func, *node.args], node.keywords)
 
-    check(text, most, ast.Call, lambda node: Curry(*places(node), "functools.partial"), expect)
+    check(text, ast.Call, lambda node: Curry(*places(node), "functools.partial"), expect)
