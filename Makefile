@@ -7,7 +7,7 @@ JOBS ?= 6
 .PHONY: test test-all lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
 
 # Two pools; 5 says that none of the tests asked for is in one of them.
-PYTEST := $(BIN)/python -m pytest --dist loadgroup
+PYTEST := $(BIN)/python -m pytest
 in_pools = working=0; $(PYTEST) --pool working -n $(WORKERS) $(1) $(ARGS) || working=$$?; \
 	waiting=0; $(PYTEST) --pool waiting -n $(JOBS) $(1) $(ARGS) || waiting=$$?; \
 	test $$working -ne 5 || working=$$waiting; test $$waiting -ne 5 || waiting=$$working; \

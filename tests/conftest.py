@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -15,11 +16,16 @@ from typing import Any
 
 import pytest
 
+from spmdlint import installed
 from spmdlint.cli import main
+from tests.runtime.forked import can_fork, run, serve_all
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell, interrupts are ignored, also in the processes of the tests that send them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each run of the linter looks at all of its own files, which the tests do not change: it is a part of each fixture.
+installed.tool = functools.cache(installed.tool)
 
 # Hundreds of tests start processes of Python, each of which would compile all that it imports anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -118,7 +124,13 @@ class Project:
     def spawn(
         self, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, bound: bool = False
     ) -> Outcome:
-        """Run the command line as a process of its own; ``bound`` by permissions, even if the tests run as root."""
+        """Run the command line as a process of its own; ``bound`` by permissions, even if the tests run as root.
+
+        With an environment of its own it is a new Python; otherwise, one forked from a Python that has imported us.
+        """
+        if not bound and env is None and can_fork(os.environ):
+            forked = run(["-m", "spmdlint", *argv], self.root, stdin, os.environ)
+            return Outcome(forked.returncode, forked.stdout.decode(), forked.stderr.decode())
         # Not by a function between fork and exec: JAX warns of a fork, wherever a test before this one has imported it.
         before = [sys.executable, "-c", GIVE_UP_OVERRIDING] if bound and os.geteuid() == 0 else []
         done = subprocess.run(
@@ -153,6 +165,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pool", choices=("waiting", "working"), help="only the tests that mostly wait, or the others")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        serve_all("jobs" if config.getoption("--pool") == "waiting" else "linters")  # one for all workers
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     pool, parts = config.getoption("--pool"), collection_path.relative_to(REPOSITORY).parts[1:]
     if pool is None or not parts or (collection_path.is_dir() and parts[0] not in WAITING):
@@ -160,12 +177,33 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if (parts[0] in WAITING) != (pool == "waiting") else None
 
 
+# Files whose tests share what is dear: a run of the linter, a browser, a package that is built.
+TOGETHER = frozenset(
+    f"tests/{name}"
+    for name in (
+        *("runtime/test_page.py", "test_ci.py", "test_guides.py", "test_layers.py"),
+        *("test_packaging.py", "test_spellings.py", "test_spellings_are_true.py", "test_structure.py"),
+    )
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker for all tests of such a file; the others one by one. Groups of xdist 3.8 do nothing in pytest 9."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file in TOGETHER else nodeid
+
+    return Scheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("network") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(INSTALLING))
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.xdist_group("browser"))  # one browser, and its large page made once
 
 
 @pytest.fixture(autouse=True)

@@ -285,7 +285,8 @@ run(jax.pmap(lambda x: x))
 """
 
 
-def test_many_edits(project, monkeypatch):
+@pytest.mark.parametrize("rounds", [12, pytest.param(40, marks=pytest.mark.long)])
+def test_many_edits(rounds, project, monkeypatch):
     """Whatever is edited: cold or warm, in one process or two, screened or not, a run says the same."""
     edits = runpy.run_path(str(EDITS))["edit"]
     chance = random.Random(7)
@@ -301,7 +302,7 @@ def test_many_edits(project, monkeypatch):
     project.write({**texts, "spmdlint.toml": ""})
     look = survey.Surveyor.look
     said = set()
-    for number in range(40):
+    for number in range(rounds):
         name = chance.choice(sorted(texts))
         edited, _ = edits(texts[name], chance)
         project.write({name: edited})
@@ -314,7 +315,7 @@ def test_many_edits(project, monkeypatch):
             unscreened = project.check("--preview", "--no-cache")
         assert warm.json == cold.json == unscreened.json
         said.add(warm.out)
-    assert len(said) > 10  # the edits change what is found, too
+    assert len(said) > rounds // 4  # the edits change what is found, too
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,6 @@ def test_the_recipes_are_valid(tmp_path):
 
 
 @pytest.mark.network
-@pytest.mark.xdist_group("packaging")
 def test_the_steps_of_the_action(project, tmp_path):
     """The real script of its step, in an environment as a runner gives it."""
     project.write({"src/a b.py": project.hazard})
@@ -158,7 +157,6 @@ def test_a_rehearsal_that_went_well_has_no_result(tmp_path, monkeypatch, verdict
     assert json.loads(Path("out.sarif").read_text())["runs"][0]["results"] == []
 
 
-@pytest.mark.xdist_group("jobs")
 def test_a_rehearsal_as_a_step(tmp_path):
     """The real command on real processes."""
     pytest.importorskip("jax")

@@ -16,6 +16,7 @@ import pytest
 
 from spmdlint.diagnostics import Edit, Fix, Location
 from spmdlint.fixes.apply import apply
+from tests.runtime.forked import can_fork, run
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "lint"
 HEAD = """\
@@ -310,8 +311,10 @@ PLACES = [
 
 def diff_in(folder: Path, *argv: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """What --diff prints, as bytes, of a process in a folder."""
-    command = [sys.executable, "-m", "spmdlint", "check", "--diff", *argv]
-    return subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
+    words = ["-m", "spmdlint", "check", "--diff", *argv]
+    if can_fork(os.environ):
+        return run(words, folder, stdin, os.environ)
+    return subprocess.run([sys.executable, *words], cwd=folder, input=stdin, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("tool", [("git", "apply", "-p0"), ("patch", "-p0", "-s")], ids=["git", "patch"])

@@ -165,7 +165,7 @@ def lines_run(text):
 
 @pytest.mark.parametrize("shape", [chain, mutual, methods, generated, straight, top, callers])
 def test_twice_the_program_is_twice_the_work(shape):
-    short, long = (lines_run("".join(shape(count))) for count in (120, 240))
+    short, long = (lines_run("".join(shape(count))) for count in (60, 120))
     assert 1.5 * short < long < 2.6 * short
 
 

@@ -63,9 +63,14 @@ def unit(path: Path, root: Path = ROOT) -> str:
     return parts[0] if len(parts) > 1 else path.stem
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path, package: str = "spmdlint", *, types: bool = False) -> Iterator[str]:
     """The units of a package that a module imports when it runs, here or in one of its functions; or for types only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     types_only = {
         id(inner)
         for node in ast.walk(tree)

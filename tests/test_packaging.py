@@ -30,7 +30,6 @@ BARRIER = (
 SUFFIXES = {".py", ".toml", ".json", ".typed", ".html", ".css", ".js"}
 
 pytestmark = [
-    pytest.mark.xdist_group("packaging"),
     # pygls asks asyncio what Python 3.14 wants it to ask inspect.
     pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning"),
 ]

@@ -138,7 +138,6 @@ def test_there_are_six_families():
     assert len(listed) == 6
 
 
-@pytest.mark.xdist_group("jobs")
 def test_the_rehearsal_that_is_shown(tmp_path):
     """In a folder with nothing else: the linter looks for findings in the whole project of a program that diverged."""
     pytest.importorskip("jax")
@@ -150,7 +149,6 @@ def test_the_rehearsal_that_is_shown(tmp_path):
     assert block("spmdlint: diverged (sequence)").rstrip() in shown
 
 
-@pytest.mark.xdist_group("jobs")
 def test_unchecked_it_exits_with_0_and_wrong_numbers():
     pytest.importorskip("jax")
     program = "fixtures/divergent/swapped_calls.py"

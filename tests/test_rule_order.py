@@ -68,14 +68,17 @@ def codes():
     return pytest.mark.parametrize("code", [rule.code for rule in RULES])
 
 
-def one_of(found):
-    """A case for each rule, always the same: a project of several modules where there is one."""
-    return next((case for case in found if case.is_dir()), found[len(found) // 2])
+def one_of(code):
+    """A case for each rule, always the same: a project of several modules where there is one, or the shortest file."""
+    found = cases(code)
+    files = [case for case in found if case.is_file() and f"# error: {code}" in case.read_text()]
+    shortest = min(files, key=lambda case: len(case.read_text()), default=found[0])
+    return next((case for case in found if case.is_dir()), shortest)
 
 
 @codes()
 def test_a_fixture_of_each_rule(code, project, ordered):
-    take(one_of(cases(code)), project)
+    take(one_of(code), project)
     default = findings(project)
     if code not in ABOUT_THE_RUN:
         alone = [each for each in findings(project, "--select", code) if each["code"] == code]
@@ -156,7 +159,6 @@ def packages(*differing):
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
-@pytest.mark.xdist_group("rule order")
 @packages("orbax-checkpoint")
 def test_a_package_with_the_rules_reversed(name, project, package, by_default, ordered):
     default = compare(name, project, package, by_default)
@@ -166,7 +168,6 @@ def test_a_package_with_the_rules_reversed(name, project, package, by_default, o
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
-@pytest.mark.xdist_group("rule order")
 @packages()
 def test_a_package_with_the_rules_in_two_processes(name, project, package, by_default):
     default = compare(name, project, package, by_default)
@@ -175,7 +176,6 @@ def test_a_package_with_the_rules_in_two_processes(name, project, package, by_de
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
-@pytest.mark.xdist_group("rule order")
 @pytest.mark.parametrize("code", ["SPMD201", "SPMD301", "SPMD304", "SPMD306"])
 def test_a_package_with_one_rule_alone(code, project, package, by_default):
     default = compare("orbax-checkpoint", project, package, by_default)

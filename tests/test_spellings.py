@@ -19,7 +19,6 @@ from tally import Finding, Judged, expected, judge, lint, table, written
 
 GROUPS = {group.name: group for group in all_groups()}
 WRONG = expected()
-pytestmark = pytest.mark.xdist_group("spellings lint")
 
 
 @pytest.fixture(scope="module")

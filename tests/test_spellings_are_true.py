@@ -29,7 +29,7 @@ from one_process import SIZES
 from several_processes import Alone, Processes, Run
 
 GROUPS = {group.name: group for group in all_groups()}
-pytestmark = [pytest.mark.data, pytest.mark.xdist_group("spellings")]
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-pytestmark = pytest.mark.xdist_group("structure")  # so that each package is counted once
 ROOT = Path(__file__).parents[1]
 HEAD = "from spmdlint.program import summary as s\n"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.testing.job import Job
+from tests.runtime.forked import Forked, can_fork
 
 LIMIT = 280
 
@@ -21,11 +22,21 @@ OURS_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "spmdlint
 
 
 def run_pytest(folder: Path, *argv: str, environment: dict[str, str] | None = None) -> tuple[int | None, str]:
-    """Run pytest in a folder, in a session of its own that does not outlive the limit; all plugins if it is {}."""
+    """Run pytest in a folder, in a session of its own that does not outlive the limit; all plugins if it is {}.
+
+    With an ``environment``, it is a new Python, as are the processes of its jobs; otherwise they are forked.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     kept["COLUMNS"] = "200"
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv]
+    if environment is None and can_fork(kept):
+        forked = Forked(words, {**kept, **OURS_ALONE}, folder)
+        try:
+            return forked.returncode, forked.communicate(LIMIT)[0] + f"\nstatus {forked.wait()}"
+        finally:
+            forked.kill()
     started = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv],
+        [sys.executable, *words],
         cwd=folder,
         env={**kept, **(OURS_ALONE if environment is None else environment)},
         stdout=subprocess.PIPE,

@@ -16,15 +16,16 @@ from spmdlint.knowledge.typing import Typed, typing_table
 HERE = Path(__file__).parent
 
 
-def test_it_agrees_with_jax():
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.long)])
+def test_it_agrees_with_jax(count):
     pytest.importorskip("jax", minversion="0.8")
     # JAX 0.12 refuses a few more of them than 0.10 does, for reasons that the types are not about: 5 of 200.
-    compare = [sys.executable, str(HERE / "compare.py"), "200", "7000"]
+    compare = [sys.executable, str(HERE / "compare.py"), str(count), "7000"]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     done = subprocess.run(compare, capture_output=True, text=True, timeout=200, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     counts = eval(done.stdout.splitlines()[-1])
-    assert counts["agree"] > 160
+    assert counts["agree"] > 0.8 * count
 
 
 CHOSEN = """\

@@ -1,4 +1,6 @@
-"""Starting the processes of a job without importing JAX anew in each: see :mod:`tests.runtime.forkserver`.
+"""Starting the processes of a job without importing JAX anew in each, or a linter without its own modules.
+
+See :mod:`tests.runtime.forkserver`. One server of each kind serves all workers of xdist.
 
 A process that is forked differs from one that Python starts in what the fork copies: the order of sets of strings is
 that of the others, and so are the addresses of what exists already; the environment and the arguments in ``/proc`` are
@@ -12,16 +14,21 @@ import functools
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = "FORK_SERVER_OF_THE_TESTS_"  # the variable that tells the processes of xdist where the server listens
+Kind = Literal["jobs", "linters"]
+"""What a server has imported: JAX and the checks, or the language server."""
 LINUX = sys.platform.startswith("linux")
 # Python reads these when it starts, as a process that is forked does.
 READ_BY_BOTH = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"}
@@ -36,11 +43,25 @@ def can_fork(environment: Mapping[str, str]) -> bool:
 class Forked:
     """A process that the server has forked, with the part of the interface of ``Popen`` that tests use."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+        files: tuple[int, int, int] | None = None,
+        kind: Kind = "jobs",
+    ) -> None:
+        """Without ``files``, there is no input, and all the output is in ``stdout``."""
         ours, theirs = os.pipe()
         self._status, status = os.pipe()
         told = {"words": list(words), "environment": dict(environment), "folder": str(folder or Path.cwd())}
-        socket.send_fds(_server(), [json.dumps(told).encode()], [theirs, status])
+        with (
+            Path(os.devnull).open() as nothing,
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server,
+        ):
+            server.connect(address(kind))
+            given = files or (nothing.fileno(), theirs, theirs)
+            socket.send_fds(server, [json.dumps(told).encode()], [*given, status])
         os.close(theirs)
         os.close(status)
         self.stdout: IO[str] = os.fdopen(ours, encoding="utf-8", errors="backslashreplace")
@@ -109,27 +130,63 @@ class Forked:
         return self._told.decode().split("\n")[:-1]
 
 
-@functools.lru_cache(maxsize=1)
-def _server() -> socket.socket:
-    """The server of this process, started when it is first needed; it ends with this one."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def run(
+    words: Sequence[str], folder: Path, given: bytes, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """Run Python with these arguments to its end, forked; what it wrote, as ``subprocess.run`` tells it."""
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
+        source.write(given)
+        source.seek(0)
+        forked = Forked(words, environment, folder, (source.fileno(), out.fileno(), error.fileno()), "linters")
+        forked.stdout.close()
+        done = forked.wait()
+        out.seek(0)
+        error.seek(0)
+        return subprocess.CompletedProcess([sys.executable, *words], done, out.read(), error.read())
+
+
+def stand_in() -> list[str]:
+    """The command of a process that stands in for a forked linter; the arguments of Python are to be added."""
+    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "standin.py"), address("linters")]
+
+
+def serve_all(kind: Kind) -> None:
+    """Start one server for this process and those that it will start."""
+    os.environ[ADDRESS + kind] = _server(kind)
+
+
+def address(kind: Kind) -> str:
+    """Where the server listens."""
+    return os.environ.get(ADDRESS + kind) or _server(kind)
+
+
+@functools.lru_cache
+def _server(kind: Kind) -> str:
+    """The address of a server of this process, started when it is first needed; it ends with this one."""
+    folder = tempfile.mkdtemp(prefix="spmdlint-forks-")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(f"{folder}/server")
+    listener.listen(128)
+    lifeline, ours = os.pipe()
     source = "import sys\nsys.path[:] = filter(None, sys.path)\n"  # not the current folder
     source += (Path(__file__).parent / "forkserver.py").read_text()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "SPMDLINT_"))}
     # One thread: a process with several cannot be forked safely.
     environment |= {"OPENBLAS_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "1"}
-    with theirs:
+    with listener:
         server = subprocess.Popen(
-            [sys.executable, "-c", source, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
+            [sys.executable, "-c", source, str(listener.fileno()), str(lifeline), f"{folder}/server", kind],
+            pass_fds=[listener.fileno(), lifeline],
             env=environment,
             cwd=ROOT,
             start_new_session=True,
         )
+    os.close(lifeline)
 
     def end() -> None:
-        ours.close()
+        os.close(ours)
         server.wait()
+        shutil.rmtree(folder)
 
     atexit.register(end)
-    return ours
+    return f"{folder}/server"

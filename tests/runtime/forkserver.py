@@ -4,8 +4,12 @@
 import of JAX takes each of them: a program that imports it gets what is imported already, configured by the environment
 of that moment. The server is run by ``python -c``, so that its frames are of no file, as those of ``python -c`` are.
 
-A request is a line of JSON, with the file descriptors of the output and of a pipe for the status. For each, a keeper is
-forked, which forks the process, waits for it, and tells the status and which of its descendants it left behind.
+A request is a connection with a line of JSON and the file descriptors of the input, the output, the error output and of
+a pipe for the status. For each, a keeper is forked, which forks the process, waits for it, and tells the status and
+which of its descendants it left behind. The server ends when nobody holds the other end of its lifeline.
+
+Python takes JAX apart at the end of a process, which costs as much as what a small program does. Here that is left out
+unless the environment has ``WHOLE_ENDING``: what runs at the exit has run, as have the threads.
 """
 
 import _posixsubprocess
@@ -19,6 +23,7 @@ import importlib.machinery
 import io
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -30,22 +35,29 @@ import types
 import weakref
 from pathlib import Path
 
-import numpy.random
-
 import spmdlint.cli
 from spmdlint.knowledge.load import built_in
 from spmdlint.rule import load_rules
 from spmdlint.runtime_checks.launch import runner
 from spmdlint.runtime_checks.launch.starting import command_of
 
-for name in (
+LISTENER, LIFELINE, ADDRESS, KIND = sys.argv[1:]
+JOBS = (
     *("jax.experimental.mesh_utils", "jax.experimental.multihost_utils", "jaxlib._jax"),
-    *("spmdlint.cli.check", "spmdlint.cli.run", "spmdlint.rules", "spmdlint.rule"),
-    # A launcher has the program linted, after a divergence or a failure.
-    *("spmdlint.analysis.load", "spmdlint.analysis.sampling", "spmdlint.program.lower", "spmdlint.output.json"),
     *(f"spmdlint.runtime_checks.launch.{part}" for part in ("findings", "guard", "launcher", "service")),
     "spmdlint.runtime_checks.hook",
     *("jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo"),  # imported by the first compilation
+)
+LINTERS = (
+    *(f"spmdlint.cli.{part}" for part in ("fixing", "server", "writing")),
+    *("spmdlint.fixes.making", "spmdlint.output.concise", "spmdlint.output.full", "spmdlint.server.serving"),
+)
+# No more than what is needed: a process that is forked costs by the size of the one that it is forked from.
+for name in (
+    # A launcher has the program linted, after a divergence or a failure.
+    *("spmdlint.cli.check", "spmdlint.cli.run", "spmdlint.rules", "spmdlint.rule"),
+    *("spmdlint.analysis.load", "spmdlint.analysis.sampling", "spmdlint.program.lower", "spmdlint.output.json"),
+    *(JOBS if KIND == "jobs" else LINTERS),
 ):
     importlib.import_module(name)
 load_rules()
@@ -56,6 +68,7 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 HIDDEN = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "jax"}
 FINALIZERS = frozenset(weakref.finalize._registry)
 PART = command_of("")[2].partition("from ")[0]  # what precedes the name of the module in the commands of the launcher
+STAND_IN = (sys.executable, "-I", "-S", str(Path("tests", "runtime", "standin.py").absolute()))
 
 
 class Imported:
@@ -99,9 +112,10 @@ def begin(environment):
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
     sys.stdout = sys.__stdout__ = stream(1, "strict", at_once)
     sys.stderr = sys.__stderr__ = stream(2, "backslashreplace", at_once)
-    if not any(isinstance(finder, Imported) for finder in sys.meta_path):
+    if HIDDEN and not any(isinstance(finder, Imported) for finder in sys.meta_path):
         sys.meta_path.insert(0, Imported())
-    numpy.random.seed()  # Python's own generator does that after a fork
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()  # Python's own generator does that after a fork
     gc.enable()
 
 
@@ -117,6 +131,10 @@ def python(words):
         module = words[1].removeprefix(PART).removeprefix("from ").partition(" ")[0]
         sys.argv = ["-c", *words[2:]]
         sys.exit(importlib.import_module(module).main(sys.argv[1:]))
+    if words[:2] == ["-m", "pytest"]:
+        sys.argv = ["pytest", *words[2:]]
+        sys.path.insert(0, str(Path.cwd()))
+        sys.exit(importlib.import_module("pytest").console_main())
     if words[:2] == ["-m", "spmdlint"]:
         sys.argv = ["spmdlint", *words[2:]]
         sys.exit(spmdlint.cli.main())
@@ -161,13 +179,13 @@ def run(words):
             status = int(signal.SIGINT)
             ctypes.CDLL(None).on_exit(ctypes.CDLL(None)["raise"], None)
             ctypes.pythonapi.Py_Exit(status)
-    if "jax" not in sys.modules:
+    if "jax" not in sys.modules or "WHOLE_ENDING" not in os.environ:
         leave(status or 0)
     ctypes.pythonapi.Py_Exit((status or 0) & 0xFF)
 
 
 def leave(status):
-    """End without taking apart all that was imported, which costs as much as the rest of a launcher or a linter."""
+    """End without taking apart all that was imported, which costs as much as the rest of a small program."""
     threading._shutdown()
     atexit._run_exitfuncs()
     for each in (sys.stdout, sys.stderr):
@@ -218,6 +236,9 @@ def become(files, environment, words, folder, new_session=True):
 def fork_exec(*given):
     """Instead of that of subprocess: what the launcher starts is forked as well."""
     words, environment = [os.fsdecode(word) for word in given[0]], given[5]
+    if words[0] == sys.executable and words[1:3] == ["-m", "spmdlint"]:
+        stand_in = [os.fsencode(word) for word in (*STAND_IN, ADDRESS, *words[1:])]
+        return execute(stand_in, [os.fsencode(sys.executable)], *given[2:])
     if words[0] != sys.executable or not is_part(words[1:]):
         return execute(*given)
     told = dict(entry.split(b"=", 1) for entry in environment) if environment is not None else os.environb
@@ -228,7 +249,7 @@ def fork_exec(*given):
 execute = _posixsubprocess.fork_exec
 
 
-def keep(told, output, status):
+def keep(told, given, status):
     """Fork the process, and wait for it and what it leaves."""
     os.setsid()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
@@ -239,11 +260,11 @@ def keep(told, output, status):
             os.close(status)
             subprocess._fork_exec = fork_exec  # from Python 3.11 on
             subprocess._posixsubprocess = types.SimpleNamespace(fork_exec=fork_exec)
-            null = os.open(os.devnull, os.O_RDONLY)
-            become([null, output, output], told["environment"], told["words"], told["folder"])
+            become(given, told["environment"], told["words"], told["folder"])
         finally:
             os._exit(99)
-    os.close(output)
+    for each in given:
+        os.close(each)
     os.write(status, f"{pid}\n".encode())
     left = os.waitpid(pid, 0)[1]
     os.write(status, f"{os.waitstatus_to_exitcode(left)}\n".encode())
@@ -263,20 +284,20 @@ def keep(told, output, status):
     os._exit(0)
 
 
-def serve(requests):
+def serve(listener, lifeline):
     for name in HIDDEN:
         del sys.modules[name]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     gc.collect()
     gc.freeze()
-    while True:
-        line, files, _, _ = socket.recv_fds(requests, 1 << 20, 2)
-        if not line:
-            return
-        pid = os.fork()
+    while lifeline not in select.select([listener, lifeline], [], [])[0]:
+        request = listener.accept()[0]
+        line, files, _, _ = socket.recv_fds(request, 1 << 20, 4)
+        request.close()
+        pid = os.fork() if line else None
         if pid == 0:
             try:
-                keep(json.loads(line), *files)
+                keep(json.loads(line), files[:3], files[3])
             finally:
                 os._exit(99)
         for each in files:
@@ -289,4 +310,4 @@ def serve(requests):
                 break
 
 
-serve(socket.socket(fileno=int(sys.argv[1])))
+serve(socket.socket(fileno=int(LISTENER)), int(LIFELINE))

@@ -133,6 +133,7 @@ def alone(
             PRELUDE.partition("jax.distributed")[0] + textwrap.dedent(source).replace("{port}", str(port))
         )
         given = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        given |= {name: os.environ[name] for name in ("WHOLE_ENDING",) if name in os.environ}
         jobs = [
             start([*runner, str(script), str(number)], {**given, **(environment or {})}, cold) for number in range(2)
         ]

@@ -19,6 +19,8 @@ from spmdlint.runtime_checks.ending.lastwords import LastWords
 from tests.runtime.fakes import Behind
 from tests.runtime.jobs import ROOT, alone, rehearse
 
+pytestmark = pytest.mark.usefixtures("whole_ending")
+
 BEGIN = """
 import ctypes, faulthandler, threading
 jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))

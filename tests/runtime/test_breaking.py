@@ -7,6 +7,8 @@ import pytest
 
 from tests.runtime.breaking import MODES, Fault, faults, judge, places, run
 
+pytestmark = pytest.mark.usefixtures("whole_ending")
+
 SOME = [
     ("background", {"at": "request", "name": "key_value_try_get verdict/job", "what": "object", "process": "all"}),
     ("background", {"at": "request", "name": "key_value_dir_get now/*", "what": "deep", "process": 0}),

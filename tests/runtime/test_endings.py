@@ -13,6 +13,8 @@ import pytest
 from spmdlint.runtime_checks.recording.reading import read
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
+pytestmark = pytest.mark.usefixtures("whole_ending")
+
 STEPS = """
 import signal
 step = jax.jit(lambda w, x: w + jnp.mean(x))

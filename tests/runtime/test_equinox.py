@@ -75,6 +75,7 @@ def test_swapped_calls_are_named_by_the_users_lines(tmp_path: Path) -> None:
     assert {one["filename"] for one in run.report["processes"].values()} == {str(tmp_path / "program.py")}
 
 
+@pytest.mark.long
 def test_a_batch_of_another_size_is_named_by_the_users_line(tmp_path: Path) -> None:
     run = rehearse(tmp_path, training("UNEVEN"))
     assert run.status == 3, run.output

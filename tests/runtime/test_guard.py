@@ -14,6 +14,8 @@ import pytest
 
 from tests.runtime.jobs import HANGS, PRELUDE, rehearse
 
+pytestmark = pytest.mark.usefixtures("whole_ending")
+
 WORKERS = """
 def work(own_session):
     child = os.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -96,11 +97,15 @@ NOTED = {
     "drifted": "Up to call 1 of check_replicas, what was compared was the same.",
 }
 
-# In background mode each case takes the time of a publication and of switching off: two jobs.
-HALVES = (tuple(DIFFER)[::2], tuple(DIFFER)[1::2])
+
+def shared_out(cases: Iterable[str]) -> pytest.MarkDecorator:
+    """Each case in one of the modes, and in make test-all in the other one as well."""
+    one, other = tuple(cases)[::2], tuple(cases)[1::2]
+    long = [pytest.param(*each, marks=pytest.mark.long) for each in (("lockstep", other), ("background", one))]
+    return pytest.mark.parametrize(("mode", "names"), [("lockstep", one), ("background", other), *long])
 
 
-@pytest.mark.parametrize(("mode", "names"), [("lockstep", tuple(DIFFER)), *(("background", half) for half in HALVES)])
+@shared_out(DIFFER)
 def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = told(tmp_path, mode, {name: DIFFER[name][0] for name in names})
     for name in names:
@@ -149,9 +154,9 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_what_is_the_same_or_may_differ_is_no_difference(mode: str, tmp_path: Path) -> None:
-    found = told(tmp_path, mode, RIGHT)
+@shared_out(RIGHT)
+def test_what_is_the_same_or_may_differ_is_no_difference(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    found = told(tmp_path, mode, {name: RIGHT[name] for name in names})
     assert {name: words for name, words in found.items() if words != ["clean"]} == {}
 
 

@@ -19,8 +19,10 @@ from pygls.lsp.client import LanguageClient
 
 from spmdlint.diagnostics import Edit, Fix, Location
 from spmdlint.fixes.apply import apply
+from tests.runtime.forked import can_fork, stand_in
 
 OURS = (sys.executable, "-m", "spmdlint")
+"""A new Python; by default, the server is forked from one that has imported it (:mod:`tests.runtime.forked`)."""
 PATIENCE = 120
 """Seconds after which a test fails that waits for something."""
 USUAL = types.ClientCapabilities(
@@ -45,7 +47,7 @@ class Editor:
         root: Path,
         capabilities: types.ClientCapabilities = USUAL,
         environment: Mapping[str, str] | None = None,
-        program: Sequence[str] = OURS,
+        program: Sequence[str] | None = None,
     ) -> None:
         self.root = root
         self.client = LanguageClient("editor", "1")
@@ -56,8 +58,9 @@ class Editor:
         self.progress: list[Any] = []
         self.registered: list[types.Registration] = []
         self._capabilities = capabilities
-        self._program = program
         self._environment = {**os.environ, **(environment or {})}
+        warm = environment is None and can_fork(self._environment)
+        self._program = program or ((*stand_in(), "-m", "spmdlint") if warm else OURS)
         self._texts: dict[str, tuple[int, str]] = {}
         self._notebooks: dict[str, tuple[int, list[str]]] = {}
         """The version of each open notebook, and the identities of its cells in their order."""
@@ -353,7 +356,7 @@ def edit(
     work: Callable[[Editor], Awaitable[None]],
     capabilities: types.ClientCapabilities = USUAL,
     environment: Mapping[str, str] | None = None,
-    program: Sequence[str] = OURS,
+    program: Sequence[str] | None = None,
 ) -> None:
     """Run some work in an editor, which then leaves as editors do. ``program`` is the spmdlint that it starts."""
 

@@ -16,7 +16,7 @@ import pytest
 from lsprotocol import types
 
 from tests.hanging import HANGING, wait_for_death, wait_for_hanging
-from tests.server.client import USUAL, Editor, edit
+from tests.server.client import OURS, USUAL, Editor, edit
 
 # pygls asks asyncio what Python 3.14 wants it to ask inspect.
 pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
@@ -632,7 +632,7 @@ def test_a_worker_that_dies_is_replaced(project):
         editor.change("a.py", "print(jax.tree_map", "print(jax.tree.map")
         await editor.finds("a.py")
 
-    edit(project.root, work)
+    edit(project.root, work, program=OURS)
 
 
 def test_without_the_library_a_sentence_says_what_to_install(project, monkeypatch):
