@@ -96,9 +96,12 @@ class Objects:
     def _find_bases(self, cls: ClassValue) -> Iterator[Value]:
         if cls.outer is None:
             return
-        made = cls.outer.code.made_classes.get(cls.ref.index)
+        code = cls.outer.code
+        made = code.made_classes.get(cls.ref.index)
         for base in made.bases if made is not None else ():
-            value = certain(self.ev.value(cls.outer, base))
+            written = code.operations[base]
+            generic = written.base if isinstance(written, s.Subscript) else base  # Trainer[Config]
+            value = certain(self.ev.value(cls.outer, generic))
             if value is not None:
                 yield value
 
