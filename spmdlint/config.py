@@ -136,7 +136,7 @@ def read_config(root: Path, file: Path | None) -> Config:
 def _allowed(file: Path) -> Releases:
     """The releases of JAX that a project's file allows; a file that cannot be read says nothing."""
     try:
-        return allowed(tomllib.loads(file.read_text(encoding="utf-8")).get("project"), file.name)
+        return allowed(tomllib.loads(file.read_text(encoding="utf-8")), file.name)
     except (OSError, ValueError):
         return Releases()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ Version = tuple[int, ...]
 
 _REQUIREMENT = re.compile(r"jax\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;)]*)", re.IGNORECASE)
 _BOUND = re.compile(r"(?P<sign>===?|~=|>=?|<=?)\s*v?(?P<version>\d+(?:\.\d+)*)(?P<more>\.\*)?")
+_POETRY = re.compile(r"(?P<sign>[\^~]?)(?P<version>\d+(?:\.\d+)*)$")
 _ANY = 1 << 30
 """In place of the parts of a version that may be any number."""
 
@@ -37,16 +38,43 @@ def configured(version: Version | None) -> Releases:
     return Releases(version, version, "" if version is None else f"jax-version is {dotted(version)}")
 
 
-def allowed(project: object, file: str) -> Releases:
-    """The releases that the table ``[project]`` of a file allows: the widest bounds of its entries for JAX."""
-    entries = project.get("dependencies") if isinstance(project, dict) else None
-    found = [each for entry in (entries if isinstance(entries, list) else ()) for each in _of(entry)]
+def allowed(pyproject: Mapping[str, Any], file: str) -> Releases:
+    """The releases that a pyproject.toml allows: the widest bounds of its entries for JAX, Poetry's among them."""
+    found = [each for entry in (*_listed(pyproject), *_of_poetry(pyproject)) for each in _of(entry)]
     if not found:
         return Releases()
     lowest, highest = [low for low, _ in found if low is not None], [high for _, high in found if high is not None]
     oldest = min(lowest) if len(lowest) == len(found) else None
     newest = max(highest) if len(highest) == len(found) else None
     return Releases(oldest, newest, _told(oldest, newest, file))
+
+
+def _listed(pyproject: Mapping[str, Any]) -> list[Any]:
+    project = pyproject.get("project")
+    entries = project.get("dependencies") if isinstance(project, dict) else None
+    return entries if isinstance(entries, list) else []
+
+
+def _of_poetry(pyproject: Mapping[str, Any]) -> Iterator[str]:
+    """Poetry's dependencies on JAX, in the words of packaging."""
+    tool = pyproject.get("tool")
+    poetry = tool.get("poetry") if isinstance(tool, dict) else None
+    groups = poetry.get("group") if isinstance(poetry, dict) else None
+    tables = [poetry, *(groups.values() if isinstance(groups, dict) else ())]
+    for table in tables:
+        entries = table.get("dependencies") if isinstance(table, dict) else None
+        given = entries.get("jax") if isinstance(entries, dict) else None
+        version = given.get("version") if isinstance(given, dict) else given
+        written = _POETRY.match(version.strip()) if isinstance(version, str) else None
+        if written is not None:
+            parts = list(map(int, written["version"].split(".")))
+            fixed = next((n for n, part in enumerate(parts) if part), 0) if written["sign"] == "^" else 1
+            kept = min(fixed, len(parts) - 1)
+            below = ".".join(map(str, [*parts[:kept], parts[kept] + 1]))
+            exact = not written["sign"]
+            yield f"jax=={written['version']}" if exact else f"jax>={written['version']},<{below}"
+        elif isinstance(version, str):
+            yield f"jax{version}"
 
 
 def _told(oldest: Version | None, newest: Version | None, file: str) -> str:

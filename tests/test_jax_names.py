@@ -190,6 +190,25 @@ def test_the_dependencies_say_which_releases_count(project, dependencies, found)
 
 
 @pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("'0.4.20'", ["jax.shard_map"]),
+        ("{version = '^0.4.20', extras = ['tpu']}", ["jax.shard_map"]),
+        ("'~0.4'", ["jax.shard_map"]),
+        ("'>=0.4.20'", ["jax.shard_map", "jax.tree_map"]),
+        ("'^0.6.1'", ["jax.tree_map"]),
+        ("'*'", ["jax.tree_map"]),
+    ],
+)
+@pytest.mark.parametrize("table", ["tool.poetry.dependencies", "tool.poetry.group.tpu.dependencies"])
+def test_the_dependencies_of_poetry_say_so_too(project, table, version, found):
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"old.py": OLD, "pyproject.toml": f"[{table}]\npython = '>=3.9'\njax = {version}\n"})
+    messages = [each["message"] for each in project.check("--select", "SPMD602", "--preview").json]
+    assert sorted(message.split()[0] for message in messages) == found
+
+
+@pytest.mark.parametrize(
     ("bound", "found"),
     [
         (">=0.4.20", ["jax.tree_map"]),

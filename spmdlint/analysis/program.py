@@ -310,6 +310,8 @@ class Program:
 
     def untiled_gathers(self) -> Iterator[WholeRead]:
         """Gatherings of global arrays, which JAX refuses since 0.8; with ``preview`` also beside older names."""
+        if self.jax.newest is not None and self.jax.newest < _REFUSES_GLOBAL and not self.preview:
+            return
         component, found = self.project.component, tuple(self._reads.untiled())
         gone = (use for use in self.absent_names() if not use.change.added and use.change.since <= _REFUSES_GLOBAL)
         older = {component[use.site.ref.path] for use in gone} if found and not self.preview else set()
