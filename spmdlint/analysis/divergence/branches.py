@@ -567,9 +567,8 @@ class Divergences:
         """Whether it is likely that nothing varies after all, so that only --preview reports it."""
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
-            if not self.preview and not self.facets.sharing.gives_shares(frame.ref.path):
-                return True  # all processes read the same examples
-            return not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
+            own = self.preview or self.facets.sharing.gives_shares(frame.ref.path)  # else all read the same examples
+            return not own or not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         read_at = reason.source.site.ref
         if reason.kind == "files" and read_at.index == 0 and (frame.ref != read_at or not self.preview):
             return True  # a configuration that is read once, at import

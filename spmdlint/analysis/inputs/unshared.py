@@ -86,15 +86,13 @@ class UnsharedData:
         if part is None or any(copied(self.ev, each) for each in layouts):
             return None
         found = self._loaded.of(frame, part)
-        if found is None:
-            return None
-        return self._read(found, "part")
+        return self._read(found, "part") if found is not None else None
 
     def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a map over the devices of all processes takes, of each process for its own."""
         callee = certain(self.ev.value(frame, call.function))
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-        if known is None or not known.by_hand or not isinstance(callee, Applied):
+        if not isinstance(callee, Applied) or known is None or not known.by_hand:
             return None
         if self.ev.argument(callee, self.table.devices) is not None:
             return None

@@ -65,10 +65,9 @@ class Sharing:
         component = self.ev.project.component
         at = component[path]
         if at not in self._shared:
-            same = [other for other in self.ev.project.modules if component[other] == at]
-            self._shared[at] = self._names(path, self.table.dealers) or any(
-                self._chooses(self.ev.free_frame(ref)) for ref in self.ev.project.functions() if ref.path in same
-            )
+            here = (ref for ref in self.ev.project.functions() if component[ref.path] == at)
+            chooses = (self._chooses(self.ev.free_frame(ref)) for ref in here)
+            self._shared[at] = self._names(path, self.table.dealers) or any(chooses)
         return self._shared[at]
 
     def picks(self, path: Path) -> bool:
