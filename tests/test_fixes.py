@@ -154,11 +154,6 @@ CASES = {
         None,
         "mesh = jax.make_mesh((4,), ('data',))\nrows = jax.NamedSharding(mesh, jax.P(('data',), None))\n",
     ),
-    "a shape by division": (
-        "def f(n):\n    return jnp.zeros((4, 128 / 4)), jnp.ones((8/2, 3))\n",
-        None,
-        "def f(n):\n    return jnp.zeros((4, 128 // 4)), jnp.ones((8//2, 3))\n",
-    ),
     "a sorted of one's own": (
         "def sorted(x):\n    return x\n\n\ndef f(x):\n    for n in set(x):\n        total(x[n])\n",
         None,
@@ -167,11 +162,6 @@ CASES = {
     "a removed name": (
         "def f(x):\n    return jax.tree_map(jnp.sin, x)  # all\n",
         "def f(x):\n    return jax.tree.map(jnp.sin, x)  # all\n",
-        None,
-    ),
-    "an uncalled method": (
-        "def f():\n    print(jnp.ones(3).devices)\n",
-        "def f():\n    print(jnp.ones(3).devices())\n",
         None,
     ),
     "an unused suppression": ("x = 1  # spmdlint: ignore[SPMD301] once needed\n", "x = 1\n", None),
