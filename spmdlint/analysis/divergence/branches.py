@@ -567,7 +567,7 @@ class Divergences:
         """Whether it is likely that nothing varies after all, so that only --preview reports it."""
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
-            own = self.preview or self.facets.sharing.gives_shares(frame.ref.path)  # else all read the same examples
+            own = self.preview or self.facets.sharing.has_own(frame.ref.path)
             return not own or not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         read_at = reason.source.site.ref
         if reason.kind == "files" and read_at.index == 0 and (frame.ref != read_at or not self.preview):

@@ -248,7 +248,7 @@ class Inputs:
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
-            own = self.preview or self.facets.sharing.gives_shares(frame.ref.path)  # else all read the same examples
+            own = self.preview or self.facets.sharing.has_own(frame.ref.path)
             return own and self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         if not self.preview and not self.multi.runs_several(frame.ref.path):
             # A single-process program makes a row for each of its processors, and pads its texts as it likes.

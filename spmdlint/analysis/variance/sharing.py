@@ -70,6 +70,11 @@ class Sharing:
             self._shared[at] = self._names(path, self.table.dealers) or any(chooses)
         return self._shared[at]
 
+    def has_own(self, path: Path) -> bool:
+        """Whether processes may have data of their own, as where a library never asks which process it is."""
+        asks = self._names(path, frozenset(name.rpartition(".")[2] for name in self.table.places))
+        return not asks or self.gives_shares(path)
+
     def picks(self, path: Path) -> bool:
         """Whether anything in a file's program picks from data that all have what belongs on a process's devices."""
         return self._names(path, self.table.pickers)
