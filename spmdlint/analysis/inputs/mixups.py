@@ -26,8 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.inputs.quantities import Portion, Quantities, Quantity, Whole
-from spmdlint.analysis.inputs.rows import MULTIPLE, Batches, Leading, Rows
-from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.inputs.rows import MULTIPLE, Batches, Leading, Rows, own_part
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
@@ -254,18 +253,11 @@ class Mixups:
 
     def _part(self, frame: Frame, operation: s.Call, name: str) -> Mixup | None:
         """Rows for all devices, passed as what this process has."""
-        known = self.ev.knowledge.get(name)
-        if known is None or known.local is None:
+        known, part = self.ev.knowledge.get(name), own_part(self.ev, frame, operation)
+        if known is None or part is None or passed(operation, "global_shape", known.positional) is not None:
             return None
-        if passed(operation, "global_shape", known.positional) is not None:
-            return None
-        part = passed(operation, known.local, known.positional)
-        layout = passed(operation, known.laid_out or "", known.positional)
-        layouts = self.ev.value(frame, layout) if layout is not None else ()
-        found = self._row.of(frame, part) if part is not None else None
-        if part is None or found is None or any(copied(self.ev, each) for each in layouts):
-            return None
-        if found.kind not in ("device", MULTIPLE):
+        found = self._row.of(frame, part)
+        if found is None or found.kind not in ("device", MULTIPLE):
             return None
         return Mixup("part", Site(frame.ref, part), _devices(found), reason=found)
 

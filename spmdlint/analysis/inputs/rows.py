@@ -10,11 +10,14 @@ from collections.abc import Callable
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import Arguments, External, Frame, FunctionValue, Instance, certain, constant
 from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.lastbatch import BATCHERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Units
@@ -22,8 +25,7 @@ from spmdlint.program import summary as s
 
 MULTIPLE = "multiple"
 """The kind of a reason for several rows on each of the devices of all processes. Others are units: one row for each."""
-CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.Enter)
-BATCHERS = frozenset(("batch", "padded_batch"))
+_CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.Enter)
 
 
 class Batches(Property):
@@ -39,21 +41,15 @@ class Batches(Property):
             found = of_element(origins, frame, operation)
             return found if found != CONTINUE else None
         if not isinstance(operation, s.Call):
-            return CONTINUE if isinstance(operation, CARRIES) else None
+            return CONTINUE if isinstance(operation, _CARRIES) else None
+        size = batch_size(origins.ev, frame, operation)
+        if size is not None:
+            return self._made(origins, frame, number, size)
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, (FunctionValue, Instance)):
                 return CONTINUE
-            if not isinstance(callee, External):
-                continue
-            known = origins.ev.knowledge.get(callee.name)
-            size = passed(operation, known.batches, known.positional) if known is not None and known.batches else None
-            if size is not None:
-                return self._made(origins, frame, number, size)
-            return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "batches"))
-        method = frame.code.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in BATCHERS:
-            size = passed(operation, "batch_size", ("batch_size",))
-            return self._made(origins, frame, number, size) if size is not None else None
+            if isinstance(callee, External):
+                return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "batches"))
         return origins.any_of(frame, through_method(origins.ev, frame, operation, "batches"))
 
     def _made(self, origins: Origins, frame: Frame, number: int, size: int) -> Reason | None:
@@ -91,7 +87,7 @@ class Rows(Property):
             return origins.any_of(frame, (operation.left, operation.right))
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
-        return CONTINUE if isinstance(operation, CARRIES) else None
+        return CONTINUE if isinstance(operation, _CARRIES) else None
 
     def _leaf(self, origins: Origins, frame: Frame, operation: s.Item | s.Subscript) -> Reason | None:
         """The rows of an entry or a part of a batch, which has as many as its other entries."""
@@ -212,3 +208,26 @@ class Leading:
             found = self.quantities.of(frame, operation.loops[0])
             return Reason(found.site, found.text, found.unit) if found is not None and found.role == "place" else None
         return None
+
+
+def batch_size(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
+    """How many examples a call puts into a batch; None if it makes no batches, or does not say."""
+    callee = certain(evaluator.value(frame, call.function))
+    if isinstance(callee, External):
+        known = evaluator.knowledge.get(callee.name)
+        return passed(call, known.batches, known.positional) if known is not None and known.batches else None
+    method = frame.code.operations[call.function]
+    if isinstance(callee, (FunctionValue, Instance)) or not isinstance(method, s.Attribute):
+        return None
+    return passed(call, "batch_size", ("batch_size",)) if method.name in BATCHERS else None
+
+
+def own_part(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
+    """What a call takes as this process's part of a global array; None if it takes none, or a copy for each device."""
+    callee = certain(evaluator.value(frame, call.function))
+    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    if known is None or known.local is None:
+        return None
+    layout = passed(call, known.laid_out or "", known.positional)
+    layouts = evaluator.value(frame, layout) if layout is not None else ()
+    return None if any(copied(evaluator, each) for each in layouts) else passed(call, known.local, known.positional)

@@ -13,12 +13,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
 from spmdlint.analysis.inputs.quantities import Portion, Quantities
-from spmdlint.analysis.inputs.rows import BATCHERS, Batches, Rows
-from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.inputs.rows import Batches, Rows, batch_size, own_part
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.sharing import Sharing
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -51,41 +49,25 @@ class UnsharedData:
         """Each such data set, once."""
         once: dict[Site, Unshared] = {}
         for ref in self.ev.project.functions():
-            if not self.multi.has_several(ref.path):
+            if not self.multi.has_several(ref.path) or self.sharing.picks(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 each = self._divided(frame, number, call) or self._passed_on(frame, call) or self._mapped(frame, call)
-                if each is None or each.site in once:
-                    continue
-                if not self.sharing.picks(ref.path) and not self.sharing.gives_shares(ref.path):
+                if each is not None and each.site not in once and not self.sharing.gives_shares(ref.path):
                     once[each.site] = each
         yield from once.values()
 
     def _divided(self, frame: Frame, number: int, call: s.Call) -> Unshared | None:
         """The data that a call makes batches of, whose size was divided by the number of processes."""
-        callee = certain(self.ev.value(frame, call.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-        method = frame.code.operations[call.function]
-        if known is not None and known.batches:
-            size = passed(call, known.batches, known.positional)
-        elif isinstance(method, s.Attribute) and method.name in BATCHERS and not isinstance(callee, FunctionValue):
-            size = passed(call, "batch_size", ("batch_size",))
-        else:
-            return None
+        size = batch_size(self.ev, frame, call)
         found = self._portion.of(frame, size) if size is not None else None
         return Unshared(self._source(frame, number), found, "divided") if found is not None else None
 
     def _passed_on(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a call takes as this process's part."""
-        callee = certain(self.ev.value(frame, call.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-        part = passed(call, known.local, known.positional) if known is not None and known.local else None
-        layout = passed(call, known.laid_out or "", known.positional) if known is not None else None
-        layouts = self.ev.value(frame, layout) if layout is not None else ()
-        if part is None or any(copied(self.ev, each) for each in layouts):
-            return None
-        found = self._loaded.of(frame, part)
+        part = own_part(self.ev, frame, call)
+        found = self._loaded.of(frame, part) if part is not None else None
         return self._read(found, "part") if found is not None else None
 
     def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:

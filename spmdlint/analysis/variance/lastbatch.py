@@ -29,7 +29,7 @@ REMAINDER = "remainder"
 """The kind of the step that changes the size of the last batch."""
 BY_LENGTH = "by length"
 """The kind of the step that makes each batch as long as its longest example."""
-_BATCHERS = frozenset(("batch", "padded_batch"))
+BATCHERS = frozenset(("batch", "padded_batch"))
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
@@ -89,7 +89,7 @@ class LastBatch(Property):
             return None
         if method.name in _BUCKETS and not any(a.keyword in _FIXED for a in operation.arguments):
             return self._by_length(frame, number, method.base)
-        if method.name in _BATCHERS:
+        if method.name in BATCHERS:
             return self._batched(frame, number, operation, self.length.of(frame, method.base))
         if method.name in SHARDERS:
             share = self.content.any_of(frame, arguments)
@@ -149,7 +149,7 @@ class LastBatch(Property):
             method = function.operations[operation.function] if isinstance(operation, s.Call) else None
             if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute):
                 return False
-            if method.name in _BATCHERS:
+            if method.name in BATCHERS:
                 return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
             if not through_method(origins.ev, frame, operation, "batches"):
                 return False

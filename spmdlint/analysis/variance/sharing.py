@@ -7,6 +7,7 @@ processes then read the same examples.
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -80,9 +81,15 @@ class Sharing:
         return self._names(path, self.table.pickers)
 
     def _names(self, path: Path, words: frozenset[str]) -> bool:
-        component = self.ev.project.component
-        same = (each for other, each in self.ev.project.modules.items() if component[other] == component[path])
-        return any(not words.isdisjoint(each.words) for each in same)
+        return not words.isdisjoint(self._words[self.ev.project.component[path]])
+
+    @cached_property
+    def _words(self) -> dict[int, set[str]]:
+        """What the files of each program name, together."""
+        found: dict[int, set[str]] = {}
+        for path, module in self.ev.project.modules.items():
+            found.setdefault(self.ev.project.component[path], set()).update(module.words)
+        return found
 
     def _chooses(self, frame: Frame) -> bool:
         """Whether a function uses the number of the process in a way that may choose data."""
