@@ -63,6 +63,7 @@ from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.starting import Starting
+from spmdlint.analysis.setup.unconnected import Unconnected, unconnected
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -303,6 +304,11 @@ class Program:
     def starting(self) -> Starting:
         """How the program starts: initialize that is called late, or more than once."""
         return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
+
+    def unconnected(self) -> Iterator[Unconnected]:
+        """Programs that ask which process they are and never connect to the others. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            yield from unconnected(self.evaluator, self.reach, startup())
 
     def whole_reads(self) -> Iterator[WholeRead]:
         """Reads of whole arrays that no single process holds."""

@@ -17,6 +17,8 @@ class Startup(Struct, frozen=True):
     work: frozenset[str]
     harmless: frozenset[str]
     elsewhere: frozenset[str]
+    asks: frozenset[str]
+    connecting: frozenset[tuple[str, ...]]
 
     def works(self, name: str) -> bool:
         """Whether a call of this function starts the backend."""
@@ -33,4 +35,5 @@ def _under(name: str, names: frozenset[str]) -> bool:
 def startup() -> Startup:
     """The table that comes with the linter."""
     table = read_file("startup.toml")["startup"]
-    return Startup(**{key: frozenset(names) for key, names in table.items()})
+    rows = {key: (tuple(each) if isinstance(each, list) else each for each in names) for key, names in table.items()}
+    return Startup(**{key: frozenset(names) for key, names in rows.items()})

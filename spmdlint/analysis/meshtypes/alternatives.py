@@ -7,7 +7,7 @@ nothing to reduce. If no branch does, each path must be right on all devices.
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.values import DictionaryValue, Frame
 from spmdlint.program import summary as s
 
 _DEPTH = 6
@@ -37,8 +37,10 @@ def may_count(function: s.Function, test: int) -> bool:
 
 
 def chosen_freely(ev: Evaluator, frame: Frame, number: int, depth: int = 0) -> bool:
-    """Whether a value is one of several in a conditional expression, by a test that does not depend on devices."""
+    """Whether a value is one of several, by a test that does not depend on devices, or by a key of a table."""
     operation = frame.code.operations[number]
+    if isinstance(operation, s.Subscript):
+        return any(isinstance(value, DictionaryValue) for value in ev.value(frame, operation.base))
     if isinstance(operation, s.IfExp):
         return not may_count(frame.code.function, operation.test)
     if isinstance(operation, s.Store):
