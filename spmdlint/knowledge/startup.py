@@ -34,6 +34,6 @@ def _under(name: str, names: frozenset[str]) -> bool:
 @lru_cache(maxsize=1)
 def startup() -> Startup:
     """The table that comes with the linter."""
-    table = read_file("startup.toml")["startup"]
-    rows = {key: (tuple(each) if isinstance(each, list) else each for each in names) for key, names in table.items()}
-    return Startup(**{key: frozenset(names) for key, names in rows.items()})
+    table = dict(read_file("startup.toml")["startup"])
+    connecting = frozenset(map(tuple, table.pop("connecting")))
+    return Startup(**{key: frozenset(names) for key, names in table.items()}, connecting=connecting)

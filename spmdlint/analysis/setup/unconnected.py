@@ -36,12 +36,15 @@ def unconnected(evaluator: Evaluator, reach: Reach, known: Startup) -> Iterator[
     for modules in components.values():
         if any(_connects(module, known) for module in modules):
             continue
-        programs = [module for module in modules if _is_program(module) and not is_test(module.path)]
-        found = [(module.path, site) for module in programs if (site := _asked(module, evaluator, reach, asking, known))]
+        found: list[tuple[Path, Site, str]] = []
+        for module in modules:
+            if _is_program(module) and not is_test(module.path):
+                asked = _asked(module, evaluator, reach, asking, known)
+                found += [(module.path, *asked)] if asked is not None else []
         if found:
             # A program that asks itself tells more than one that only uses a library which does.
-            (path, (site, name)), *others = sorted(found, key=lambda each: each[0] != each[1][0].ref.path)
-            yield Unconnected(site, name, path, tuple(other for other, _ in others))
+            (path, site, name), *others = sorted(found, key=lambda each: each[0] != each[1].ref.path)
+            yield Unconnected(site, name, path, tuple(other for other, _, _ in others))
 
 
 def _connects(module: Module, known: Startup) -> bool:
