@@ -17,7 +17,8 @@ class UnaddressableRead(Rule):
 
     Finds NumPy functions, `jax.device_get`, `tolist()`, `item()`, `float()`, `list()` and loops on an array that is
     sharded along an axis of a mesh over all devices, in a multi-process program. The array is made by `jax.device_put`
-    or `jax.make_array_from_...` with such a sharding, or returned by a `jit` or `shard_map` that declares it.
+    or `jax.make_array_from_...` with such a sharding, or returned by a `jit` or `shard_map` that declares it. Where a
+    function reads its argument, the calls are reported that pass it such an array.
 
     ## Why it matters
 
@@ -74,13 +75,19 @@ class UnaddressableRead(Rule):
             place = program.place(found.site)
             at = program.where(found.made, place.path)
             axes = ", ".join(map(repr, found.axes))
+            reads = found.reader
+            if found.path:
+                reads = f"this call passes it to {found.reader} ({program.where(found.path[-1], place.path)}), which"
+            related = [Related(program.place(found.made), "The array is made here.")]
+            related += [Related(program.place(site), "This leads to the read.") for site in found.path[:-1]]
+            related += [Related(program.place(site), "It is read here.") for site in found.path[-1:]]
             yield self.finding(
                 message=(
                     f"The array made at {at} is sharded along {axes} over the devices of all processes, and "
-                    f"{found.reader} reads all of it: with several processes, JAX raises."
+                    f"{reads} reads all of it: with several processes, JAX raises."
                 ),
                 place=place,
                 help="Gather it first with multihost_utils.process_allgather, reduce it under jit, or read its "
                 "addressable_shards.",
-                related=(Related(program.place(found.made), "The array is made here."),),
+                related=tuple(related),
             )

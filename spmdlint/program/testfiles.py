@@ -13,5 +13,5 @@ def is_test(path: Path) -> bool:
 
 
 def is_named_as_test(path: Path) -> bool:
-    """Whether a test runner takes a file for a module of tests."""
-    return path.stem.startswith("test_") or path.stem.endswith("_test")
+    """Whether a file is called a module of tests, as test runners or people do."""
+    return path.stem.startswith("test_") or path.stem.endswith(("_test", "_tests"))

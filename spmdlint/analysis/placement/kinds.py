@@ -356,7 +356,27 @@ class Lives(Property):
             if self.other:
                 return self._ask(OWN, frame, sharding, other=False)
             return self._is("over", frame, number, "it is made for the devices of all processes")
+        if self.asked is SPLIT and known is not None and known.gives_global:
+            said = self._split_by(origins.ev, frame, sharding)
+            if said != CONTINUE:
+                return self._from(said, frame, number, "it is made for the devices of all processes")
         return self._from(origins.of(frame, sharding), frame, number, "it is made with this sharding")
+
+    def _split_by(self, ev: Evaluator, frame: Frame, sharding: int) -> Answer:
+        """Why the specs of a sharding split a global array, whatever its mesh; CONTINUE if they are not known."""
+        found: list[Reason] = []
+        values = ordered(ev.value(frame, sharding))
+        for value in values:
+            known = ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+            if not isinstance(value, Applied) or known is None or known.kind != "sharding" or not known.specs:
+                return CONTINUE
+            made = ev.free_frame(value.site.ref)
+            said = self._names_axes(made, value.site.number, ev.argument(value, known.specs[0]))
+            found += [said] if said is not None else []
+        own = self._ask(OWN, frame, sharding, other=False)
+        if own is not None:
+            return own if self.other else None
+        return (found[0] if found else None) if values else CONTINUE
 
     def _from(self, found: Reason | None, frame: Frame, number: int, text: str) -> Reason | None:
         """The reason of an array, by that of its sharding."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 
@@ -76,8 +77,13 @@ class Narrowed:
         if isinstance(operation, s.Unary) and operation.operator == "not":
             yield from self._said(frame, test, operation.operand, not way)
         elif isinstance(operation, s.BoolOp):
-            for operand in operation.operands if (operation.operator == "and") == way else ():
-                yield from self._said(frame, test, operand, way)
+            each = [list(self._said(frame, test, operand, way)) for operand in operation.operands]
+            if (operation.operator == "and") == way:
+                yield from chain.from_iterable(each)
+            elif all(each) and len({(said.name, said.here) for said in chain.from_iterable(each)}) == 1:
+                # One of them is true, and all say the same of one value.
+                weakest = each[0][0]
+                yield Said(test, weakest.name, weakest.value, weakest.here, all(one[0].host for one in each))
         elif isinstance(operation, s.Attribute) and operation.name == _ALL_HERE:
             yield from self._of(frame, test, operation.base, here=way)
         elif isinstance(operation, s.Call) and len(operation.arguments) > 1:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -62,7 +63,8 @@ class Placement:
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         self.ev = evaluator
         self.table = reading()
-        walk = Walk()
+        self.reach = reach
+        self._walk = walk = Walk()
         self.narrowed = Narrowed(evaluator)
         kinds = {
             (asked, other): Lives(asked, other=other, calls=calls, walk=walk, table=self.table, narrowed=self.narrowed)
@@ -84,6 +86,28 @@ class Placement:
         """Why a value certainly lives in one of some places."""
         found, other = self.likely(asked, frame, number), self._walks[asked, True]
         return found if found is not None and other.of(frame, number) is None and not other.cut else None
+
+    def passing(self, asked: Question, frame: Frame, number: int) -> Iterator[tuple[tuple[CallEdge, ...], Reason]]:
+        """The calls, outermost first, as seen from which a value in a function surely lives in one of some places."""
+        block = frame.code.function.block_of[number]
+        for edge in self.reach.callers.get(frame.ref, ()):
+            if block not in self.ev.live_blocks(edge.target.frame):
+                continue
+            with self._entered(edge):
+                found = self.surely(asked, edge.target.frame, number)
+                likely = found or self.likely(asked, edge.target.frame, number)
+            if found is not None:
+                yield (edge,), found
+            elif likely is not None:
+                for outer in self.reach.callers.get(edge.caller.ref, ()):
+                    if outer.target.frame == edge.caller:
+                        with self._entered(outer), self._entered(edge):
+                            found = self.surely(asked, edge.target.frame, number)
+                        if found is not None:
+                            yield (outer, edge), found
+
+    def _entered(self, edge: CallEdge) -> AbstractContextManager[None]:
+        return self._walk.inside(self._walk.made(edge.target.frame, edge.caller, edge.number))
 
     def where(self, frame: Frame, number: int) -> tuple[str, bool, Reason] | None:
         """Where a value lives, in words; whether that is sure, or only probable; and why."""

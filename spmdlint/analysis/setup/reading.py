@@ -87,6 +87,8 @@ class WholeRead(Struct, frozen=True):
     axes: tuple[str, ...]
     spans: bool = False
     reshaped: bool = False
+    path: tuple[Site, ...] = ()
+    """If the site is a call that passes the array on, what leads from there to the read."""
 
 
 class Reads:
@@ -156,12 +158,21 @@ class Reads:
         if read is None:
             return
         reader, array = read
-        found = self.placement.surely(SPLIT, frame, array)
-        axes = self._axes(found) if found is not None and found.kind != ELEMENTS else ()
-        if not axes or expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "RuntimeError"):
+        site = Site(frame.ref, number)
+        if expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "RuntimeError"):
             return
+        found = self.placement.surely(SPLIT, frame, array)
         if found is not None:
-            yield WholeRead(Site(frame.ref, number), reader, self.placement.made(found), axes)
+            yield from self._whole(site, reader, found)
+        elif self.placement.likely(SPLIT, frame, array) is not None:
+            once = {edges[0].site: (edges, why) for edges, why in self.placement.passing(SPLIT, frame, array)}
+            for call, (edges, why) in once.items():
+                yield from self._whole(call, reader, why, (*(edge.site for edge in edges[1:]), site))
+
+    def _whole(self, site: Site, reader: str, found: Reason, path: tuple[Site, ...] = ()) -> Iterator[WholeRead]:
+        axes = self._axes(found) if found.kind != ELEMENTS else ()
+        if axes:
+            yield WholeRead(site, reader, self.placement.made(found), axes, path=path)
 
     def _read(self, frame: Frame, number: int) -> tuple[str, int] | None:
         """The description of how an operation reads a value, and the value."""

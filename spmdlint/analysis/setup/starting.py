@@ -255,7 +255,7 @@ class Starting:
             for path in imported(self.ev.project, self.ev.project.modules[frame.ref.path], operation):
                 module = self.ev.free_frame(FunctionRef(path, 0))
                 events = list(self._below(site, module))
-                left_out = _as_script(module) if events else frozenset()
+                left_out = as_script(module) if events else frozenset()
                 block_of = module.code.function.block_of
                 yield from (event for event in events if block_of[event.path[1].number] not in left_out)
         elif isinstance(operation, s.MakeClass):
@@ -320,7 +320,7 @@ def _comes_later(one: Sequence[Site], other: Sequence[Site]) -> bool:
 _ERRORS = ("RuntimeError", "ValueError")
 
 
-def _as_script(module: Frame) -> frozenset[int]:
+def as_script(module: Frame) -> frozenset[int]:
     """The blocks of a module that run only if it is the program: under ``if __name__ == "__main__"``."""
     found: set[int] = set()
     operations = module.code.operations

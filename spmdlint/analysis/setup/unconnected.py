@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Site
+from spmdlint.analysis.setup.starting import as_script
 from spmdlint.knowledge.startup import Startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Module
@@ -38,7 +39,7 @@ def unconnected(evaluator: Evaluator, reach: Reach, known: Startup) -> Iterator[
             continue
         found: list[tuple[Path, Site, str]] = []
         for module in modules:
-            if _is_program(module) and not is_test(module.path):
+            if as_script(evaluator.free_frame(FunctionRef(module.path, 0))) and not is_test(module.path):
                 asked = _asked(module, evaluator, reach, asking, known)
                 found += [(module.path, *asked)] if asked is not None else []
         if found:
@@ -62,11 +63,6 @@ def _connects(module: Module, known: Startup) -> bool:
             if any(all(part in name.lower() for part in parts) for parts in known.connecting):
                 return True
     return False
-
-
-def _is_program(module: Module) -> bool:
-    """Whether Python may be started with a file: it says what to do if it is."""
-    return any(isinstance(o, s.Load) and o.name == "__name__" for o in module.top.operations)
 
 
 def _asked(

@@ -579,7 +579,10 @@ class Origins:
             free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
             once: dict[tuple[Site, Frame | None], CallEdge] = {}
             for edge in edges:
-                once.setdefault((edge.site, None if edge.site in free else edge.caller), edge)
+                if edge.site not in free:
+                    once.setdefault((edge.site, edge.caller), edge)
+                elif edge.caller is self.ev.free_frame(edge.caller.ref):
+                    once.setdefault((edge.site, None), edge)
             self._entries[ref] = list(once.values())
         return self._entries[ref]
 
