@@ -17,7 +17,8 @@ class DoneByAll(Rule):
 
     Finds calls that start the run of an experiment tracker (`wandb.init`, `mlflow.start_run`, `neptune.init_run`,
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
-    and no argument tells the processes apart; with `--preview` also files that all processes write under one path.
+    and no argument tells the processes apart; with `--preview` also files that all processes write under one path,
+    however far from where the program asks which process it is.
 
     ## Why it matters
 

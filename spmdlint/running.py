@@ -103,10 +103,14 @@ def run_about(rules: Collection[Rule], about: Run, crashes: list[Crash]) -> list
 
 
 def _is_large(program: Program, timings: Timings) -> bool:
-    """Whether a second process is worth it. This builds the call graph, which both need."""
+    """Whether a second process is worth it. If so, this finds out what both need: who calls whom, and parallel calls."""
     try:
         with timings.phase("call graph"), deep():
-            return len(program.reach.frames) >= LEAST
+            if len(program.reach.frames) < LEAST:
+                return False
+        with timings.phase("parallel calls"), deep():
+            program.effects.is_silent(program.reach.frames[0])
+            return True
     except Exception:
         return False
 

@@ -43,13 +43,13 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.spelled import called_as
 
 Strength = Literal["strong", "weak"]
-_LAYING_OUT = frozenset(("with_sharding_constraint",))
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 """The parallel call by which one process sends its value to all others."""
 _NONE = frozenset((Constant(None),))
@@ -422,7 +422,7 @@ class Effects:
         """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""
         arguments = self.ev.arguments(frame, operation)
         targets = list(self.calls.targets(callee, arguments, frame.depth + 1))
-        if any(target.frame.code.calls_named(_LAYING_OUT) for target in targets):
+        if any(target.frame.code.calls_named(reading().laying_out) for target in targets):
             return True
         return any(call.everyone for target in targets for call in self.of_function(target.frame))
 

@@ -16,7 +16,17 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, FunctionValue, Instance, Member, Site
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Member,
+    Site,
+    certain,
+)
 from spmdlint.analysis.meshtypes.outputs import Outputs
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.control import Control
@@ -29,6 +39,8 @@ from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_DEPTH = 2
+"""How many functions of the project a number is followed into, to where it is told."""
 MAX_STEPS = 4
 """The most steps over which rows are followed from one file to a condition in another."""
 _CARRIERS = frozenset(
@@ -267,12 +279,23 @@ class LocalNumbers:
                             innermost[number] = (len(arm), found)
             yield from (found for _, (_, found) in sorted(innermost.items()))
 
-    def _told(self, frame: Frame, blocks: list[int]) -> Iterator[tuple[int, Reason]]:
+    def _told_by(self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, depth: int) -> Reason | None:
+        """Why a function of the project tells such rows that a call passes it."""
+
+        def told(inner: Frame) -> Reason | None:
+            found = self._told(inner, sorted(self.ev.live_blocks(inner)), depth - 1) if depth else ()
+            return next((reason for _, reason in found), None)
+
+        return self.rows.in_call(frame, number, call, callee, told)
+
+    def _told(self, frame: Frame, blocks: list[int], depth: int = _DEPTH) -> Iterator[tuple[int, Reason]]:
         """The calls in some blocks that are given rows of this process, and the reasons of these rows."""
         for number, operation in frame.code.calls_in(blocks):
-            if operation.decorator or not self._tells(frame, operation):
+            if operation.decorator or not (tells := self._tells(frame, operation)):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
+            if found is not None and isinstance(tells, FunctionValue):
+                found = self._told_by(frame, number, operation, tells, depth)
             if found is None or found.source.kind == NAMED:
                 continue  # a program may well show the examples of one process
             if self._says_whose(frame, operation):
@@ -292,8 +315,11 @@ class LocalNumbers:
         operation = frame.code.operations[frame.code.root_of(number)]
         return operation.values if isinstance(operation, s.DictDisplay) else (number,)
 
-    def _tells(self, frame: Frame, operation: s.Call) -> bool:
-        """Whether a call ends the flow of a number: its function is unknown, as a writer of logs is."""
+    def _tells(self, frame: Frame, operation: s.Call) -> FunctionValue | bool:
+        """Whether a call ends the flow of a number: its function is unknown, as a writer of logs is.
+
+        A function of the project may lead to one.
+        """
         if _fills(frame, operation):
             return False
         callees = self.ev.value(frame, operation.function)
@@ -301,6 +327,9 @@ class LocalNumbers:
         names = [callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)]
         if not _SAMPLES.isdisjoint((getattr(method, "name", ""), *names)):
             return False
+        own = certain(callees)
+        if isinstance(own, FunctionValue):
+            return own
         return not any(
             isinstance(callee, FunctionValue)
             or (isinstance(callee, External) and callee.name != _PRINT and callee.name.startswith(_COMPUTING))
