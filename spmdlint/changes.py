@@ -35,10 +35,4 @@ class RemoveKeyword(_Change, frozen=True):
     name: str
 
 
-class Curry(_Change, frozen=True):
-    """Pass the function of a call, and its arguments, to ``partial``."""
-
-    partial: str
-
-
-Change: TypeAlias = Wrap | AddKeyword | RemoveKeyword | Curry
+Change: TypeAlias = Wrap | AddKeyword | RemoveKeyword

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes.missing import MissingAxis as MissingAxis
     from spmdlint.analysis.axes.optional import LeftOut as LeftOut
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh
-    from spmdlint.analysis.axes.specs import MissingFunction as MissingFunction
     from spmdlint.analysis.callgraph.wrapped import Wrapped as Wrapped
     from spmdlint.analysis.divergence.branches import Divergence as Divergence
     from spmdlint.analysis.divergence.exceptions import ExceptionPath as ExceptionPath

@@ -103,7 +103,7 @@ def run_about(rules: Collection[Rule], about: Run, crashes: list[Crash]) -> list
 
 
 def _is_large(program: Program, timings: Timings) -> bool:
-    """Whether a second process is worth it. If so, this finds out what both need: who calls whom, and parallel calls."""
+    """Whether a second process is worth it. If so, this finds out what both need: calls, and which are parallel."""
     try:
         with timings.phase("call graph"), deep():
             if len(program.reach.frames) < LEAST:

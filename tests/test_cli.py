@@ -146,7 +146,7 @@ def completions(project, line, shell="bash"):
         ("spmdlint check --no-c", {"--no-cache"}),
         ("spmdlint check --output-format sa", {"sarif"}),
         ("spmdlint check --select SPMD301,varying-c", {"SPMD301,varying-condition"}),
-        ("spmdlint rule SPMD60", {f"SPMD60{number}" for number in range(1, 5)}),
+        ("spmdlint rule SPMD60", {f"SPMD60{number}" for number in (1, 2, 3, 4, 7)}),
         ("spmdlint ledger d", {"diff"}),
         ("spmdlint completion ", {"bash", "zsh", "fish"}),
         ("spmdlint check spmdl", {"spmdlint.toml"}),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spmdlint.changes import AddKeyword, Change, Curry, RemoveKeyword, Wrap
+from spmdlint.changes import AddKeyword, Change, RemoveKeyword, Wrap
 from spmdlint.diagnostics import Fix
 from spmdlint.fixes.apply import apply
 from spmdlint.fixes.making import EditMaker
@@ -127,13 +127,3 @@ def test_one_keyword_less(text):
         return RemoveKeyword(*places(node), found.arg) if found is not None and found.arg is not None else None
 
     check(text, ast.Call, change, expect)
-
-
-@texts()
-def test_the_function_and_its_arguments_for_a_partial(text):
-    partial = ast.Attribute(ast.Name("functools", ast.Load()), "partial", ast.Load())
-
-    def expect(node: ast.Call) -> ast.expr:
-        return ast.Call(partial, [node.func, *node.args], node.keywords)
-
-    check(text, ast.Call, lambda node: Curry(*places(node), "functools.partial"), expect)

@@ -11,11 +11,9 @@ from typing import Literal
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
-from spmdlint.analysis.axes.meshrank import MeshRanks, WrongRank
 from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
 from spmdlint.analysis.axes.optional import OptionalAxes
 from spmdlint.analysis.axes.regions import Regions
-from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.axes.written import Places
@@ -134,10 +132,6 @@ class Program:
     def missing_axes(self) -> Iterator[MissingAxis]:
         """Collectives that name no axis."""
         return missing_axes(self.specs)
-
-    def untiled_scatters(self) -> Iterator[UntiledScatter]:
-        """Sums that are scattered untiled along rows."""
-        return untiled_scatters(self.specs)
 
     @cached_property
     def _branches(self) -> tuple[Divergence, ...]:
@@ -439,10 +433,6 @@ class Program:
     def trials(self) -> Trials:
         """Permutations and groups that are wrong for any number of devices, which is not known."""
         return Trials(self.evaluator, self.specs, self.written)
-
-    def mesh_ranks(self) -> Iterator[WrongRank]:
-        """Meshes whose number of names differs from their number of dimensions."""
-        return MeshRanks(self.evaluator, self.specs).wrong()
 
     # -- the analyses
 

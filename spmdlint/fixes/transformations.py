@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from spmdlint.changes import AddKeyword, Change, Curry, RemoveKeyword, Wrap
+from spmdlint.changes import AddKeyword, Change, RemoveKeyword, Wrap
 from spmdlint.diagnostics import Edit
 from spmdlint.program.layout import Span
 from spmdlint.program.positions import line_starts
@@ -123,17 +123,6 @@ def _without_keyword(node: cst.BaseExpression, change: RemoveKeyword) -> cst.Bas
     return node.with_changes(args=args)
 
 
-def _curried(node: cst.BaseExpression, change: Curry) -> cst.BaseExpression | None:
-    if not isinstance(node, cst.Call):
-        return None
-    first = cst.Arg(node.func)
-    if node.args:
-        breaks = _breaks(node.whitespace_before_args)
-        after = _plain(node.whitespace_before_args) if breaks else _SPACE
-        first = first.with_changes(comma=cst.Comma(whitespace_after=after))
-    return node.with_changes(func=cst.parse_expression(change.partial), args=[first, *map(_beside_others, node.args)])
-
-
 def _beside_others(argument: cst.Arg) -> cst.Arg:
     """An argument that need not be the only one: a generator is then in parentheses of its own."""
     value = argument.value
@@ -175,5 +164,4 @@ _MAKING: Mapping[type[Change], Callable[[cst.BaseExpression, Any], cst.BaseExpre
     Wrap: _wrapped,
     AddKeyword: _with_keyword,
     RemoveKeyword: _without_keyword,
-    Curry: _curried,
 }

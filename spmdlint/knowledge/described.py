@@ -77,7 +77,6 @@ KEYS: Mapping[str, str] = {
     "sources": "`permutation` is the source of each destination, in order",
     "unbound": "if nothing binds its axes, it does nothing",
     # functions that are passed
-    "needs_function": "it cannot be called without its function, to make a decorator",
     "leaves": "the parameter that is a pytree whose leaves are passed to the function",
     "runs": "its function runs unchanged, on each leaf or element, and is not traced (`apply`)",
     "keeps": "the transformed function's result has the structure of the function's result",

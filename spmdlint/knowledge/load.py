@@ -68,7 +68,6 @@ class Known(Struct, frozen=True):
     drops: tuple[str, ...] = ()
     initializes: bool = False
     specs: tuple[str, ...] = ()
-    needs_function: bool = False
     opaque: bool = False
     spans: bool = False
     by_hand: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from spmdlint.knowledge.files import read_file
 
@@ -34,6 +34,4 @@ def _under(name: str, names: frozenset[str]) -> bool:
 @lru_cache(maxsize=1)
 def startup() -> Startup:
     """The table that comes with the linter."""
-    table = dict(read_file("startup.toml")["startup"])
-    connecting = frozenset(map(tuple, table.pop("connecting")))
-    return Startup(**{key: frozenset(names) for key, names in table.items()}, connecting=connecting)
+    return convert(read_file("startup.toml")["startup"], Startup)

@@ -14,4 +14,4 @@ def is_test(path: Path) -> bool:
 
 def is_named_as_test(path: Path) -> bool:
     """Whether a file is called a module of tests, as test runners or people do."""
-    return path.stem.startswith("test_") or path.stem.endswith(("_test", "_tests"))
+    return path.stem.startswith("test_") or path.stem.removesuffix("s").endswith("_test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Site, certain
-from spmdlint.changes import AddKeyword, Change, Curry
+from spmdlint.changes import AddKeyword, Change
 from spmdlint.diagnostics import Edit, Location
 from spmdlint.program import summary as s
 
@@ -43,26 +43,6 @@ class Edits:
         if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
             return None
         return AddKeyword(*self._ends(site), name, value)
-
-    def as_partial(self, site: Site) -> Change | None:
-        """The change of a map call without its function to a `functools.partial`, if the file imports that."""
-        call = self._call(site)
-        partial = self._partial(site)
-        if call is None or partial is None or call.decorator:
-            return None
-        return Curry(*self._ends(site), partial)
-
-    def _partial(self, site: Site) -> str | None:
-        """The name of `functools.partial` in a file; None if it is not imported."""
-        frame = self.ev.free_frame(site.ref)
-        module = self.ev.project.modules[frame.ref.path]
-        for name in module.top.stores:
-            value = certain(self.ev.names.global_name(module, name))
-            if value == External("functools.partial"):
-                return name
-            if value == External("functools"):
-                return f"{name}.partial"
-        return None
 
     def _spelled(self, site: Site, given: int | None, name: str) -> list[int]:
         """The literals that spell a name in an argument: the argument itself, or elements of a tuple."""

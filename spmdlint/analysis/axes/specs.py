@@ -48,14 +48,6 @@ class RepeatedAxis(Struct, frozen=True):
     adds: Site | None = None
 
 
-class MissingFunction(Struct, frozen=True):
-    """A map that is called without the function to map."""
-
-    site: Site
-    library: str
-    keywords: tuple[str, ...]
-
-
 class Specs:
     """Checks every application of a library function that is certainly reached. One per run."""
 
@@ -280,16 +272,6 @@ class Specs:
                 bad = no_partition(use.site, devices) or uneven(use.site, known, split)
                 if bad is not None:
                     yield bad
-
-    def missing_functions(self) -> Iterator[MissingFunction]:
-        """Maps that are called with everything but their function."""
-        for use in self.applications:
-            known = self.ev.knowledge.get(use.applied.name)
-            if known is None or not known.needs_function or use.applied.arguments.open:
-                continue
-            if not use.applied.arguments.positional and self.ev.argument(use.applied, known.function[0]) is None:
-                keywords = tuple(name for name, _ in use.applied.arguments.keywords)
-                yield MissingFunction(use.site, use.applied.name, keywords)
 
 
 def _rows(code: Code, table: s.Display) -> set[int]:
