@@ -23,7 +23,7 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import HAZARDS, Divergence, Divergences, Hazard
-from spmdlint.analysis.divergence.byall import DoneByAll, done_by_all
+from spmdlint.analysis.divergence.byall import DoneByAll, DoneByAllSearch
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.divergence.turns import Turn, Turns
@@ -330,7 +330,8 @@ class Program:
     def done_by_all(self) -> Iterator[DoneByAll]:
         """What every process does, although one is meant to."""
         if self.multi_process != "never":
-            yield from done_by_all(self.evaluator, self.reach, self._multi, self.variance, preview=self.preview)
+            given = (self.evaluator, self.reach, self._multi, self.variance)
+            yield from DoneByAllSearch(*given, preview=self.preview).found()
 
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, selected by an index among all devices."""

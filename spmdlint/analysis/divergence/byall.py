@@ -34,67 +34,73 @@ class DoneByAll(Struct, frozen=True):
     writes: bool
 
 
-def done_by_all(
-    evaluator: Evaluator, reach: Reach, multi: MultiProcess, content: Origins, *, preview: bool
-) -> Iterator[DoneByAll]:
-    """The calls in programs of several processes that nothing leaves to one of them; files only with ``preview``."""
-    control = Control(evaluator)
-    asking = upstream(evaluator.project, reach, startup().asks)
-    for ref in evaluator.project.functions():
-        if ref not in reach.host or is_test(ref.path) or not multi.surely_runs_several(ref.path):
-            continue
-        frame = evaluator.free_frame(ref)
-        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
-            known = _known(evaluator, frame, call)
-            if known is None or known.once is None:
+class DoneByAllSearch:
+    """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
+
+    With ``preview`` also files, and what lies in files that name nothing which only several processes need: it counts
+    there if a function leads to it that asks which process it is.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, reach: Reach, multi: MultiProcess, content: Origins, *, preview: bool
+    ) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.multi = multi
+        self.content = content
+        self.preview = preview
+        self.control = Control(evaluator)
+        self._asking = upstream(evaluator.project, reach, startup().asks) if preview else frozenset[FunctionRef]()
+
+    def found(self) -> Iterator[DoneByAll]:
+        """Each such call."""
+        several = self.multi.surely_runs_several if self.preview else self.multi.needs
+        for ref in self.ev.project.functions():
+            if ref not in self.reach.host or is_test(ref.path) or not several(ref.path):
                 continue
-            writes = known.once == "file"  # what can read as well writes if its mode says so
-            if writes and (not preview or (known.reads and not opens_to_write(frame, call))):
-                continue
-            method = frame.code.operations[call.function]
-            given = [argument.value for argument in call.arguments]
-            given += [method.base] if isinstance(method, s.Attribute) else []
-            if any(_tells_apart(content.of(frame, each)) for each in given):
-                continue  # by a path of their own for example
-            if not multi.needs(ref.path) and asking.isdisjoint(_callers(reach, ref)):
-                continue  # a tool of the same project, which may well be for one process
-            if _reached_by_all(content, control, reach, frame, number, _CALLERS):
-                yield DoneByAll(Site(ref, number), known.name, writes)
+            frame = self.ev.free_frame(ref)
+            for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                known = self._known(frame, call)
+                if known is None or known.once is None:
+                    continue
+                writes = known.once == "file"  # what can read as well writes if its mode says so
+                if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
+                    continue
+                if not self._is_for_one(frame, call) and self._reached_by_all(frame, number, _CALLERS):
+                    yield DoneByAll(Site(ref, number), known.name, writes)
 
+    def _known(self, frame: Frame, call: s.Call) -> Known | None:
+        """What is known of a function of a library, or by its name of a method that is no function of the project."""
+        callee = certain(self.ev.value(frame, call.function))
+        if isinstance(callee, External):
+            return self.ev.knowledge.get(callee.name)
+        method = frame.code.operations[call.function]
+        if not isinstance(method, s.Attribute) or isinstance(callee, FunctionValue):
+            return None
+        return self.ev.knowledge.methods.get(method.name)
 
-def _callers(reach: Reach, ref: FunctionRef) -> set[FunctionRef]:
-    """A function and whatever leads to it."""
-    found: set[FunctionRef] = set()
-    pending = [ref]
-    while pending:
-        each = pending.pop()
-        if each not in found:
-            found.add(each)
-            pending += [edge.caller.ref for edge in reach.callers.get(each, ())]
-    return found
+    def _is_for_one(self, frame: Frame, call: s.Call) -> bool:
+        """Whether what a call is given tells the processes apart, such as a path of their own."""
+        method = frame.code.operations[call.function]
+        given = [argument.value for argument in call.arguments]
+        given += [method.base] if isinstance(method, s.Attribute) else []
+        return any(_tells_apart(self.content.of(frame, each)) for each in given)
 
+    def _reached_by_all(self, frame: Frame, number: int, callers: int, *, several: bool = False) -> bool:
+        """Whether a call is reached on some way on which no condition tells the processes apart.
 
-def _known(evaluator: Evaluator, frame: Frame, call: s.Call) -> Known | None:
-    """What is known of a function of a library, or by its name of a method that is no function of the project."""
-    callee = certain(evaluator.value(frame, call.function))
-    if isinstance(callee, External):
-        return evaluator.knowledge.get(callee.name)
-    method = frame.code.operations[call.function]
-    by_name = isinstance(method, s.Attribute) and not isinstance(callee, FunctionValue)
-    return evaluator.knowledge.methods.get(method.name) if isinstance(method, s.Attribute) and by_name else None
+        ``several``: something on the way is certainly for several processes.
+        """
+        asks = "whether it is done depends on this"
+        if callers == 0 or decided(self.content, self.control, frame, (number,), None, asks, _tells_apart) is not None:
+            return False
+        several = several or self.multi.needs(frame.ref.path) or frame.ref in self._asking
+        edges = self.reach.callers.get(frame.ref, ())
+        if not edges:
+            return several
+        return any(self._reached_by_all(e.caller, e.number, callers - 1, several=several) for e in edges)
 
 
 def _tells_apart(reason: Reason | None) -> bool:
     """Whether a difference tells the processes apart: all of them may find the same files, or have data to write."""
     return reason is not None and reason.kind not in _ALIKE
-
-
-def _reached_by_all(content: Origins, control: Control, reach: Reach, frame: Frame, number: int, callers: int) -> bool:
-    """Whether a call is reached on some way on which no condition differs between processes."""
-    on = decided(content, control, frame, (number,), None, "whether it is done depends on this", _tells_apart)
-    if callers == 0 or on is not None:
-        return False
-    edges = reach.callers.get(frame.ref, ())
-    return not edges or any(
-        _reached_by_all(content, control, reach, edge.caller, edge.number, callers - 1) for edge in edges
-    )
