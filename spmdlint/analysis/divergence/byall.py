@@ -11,8 +11,9 @@ from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import decided
+from spmdlint.analysis.variance.guarded import decided, tells_when
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
@@ -21,7 +22,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.testfiles import is_test
 
-_ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled"))
+_ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
 _CALLERS = 8
 """How many levels of callers are asked for the process."""
 
@@ -66,7 +67,7 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
                     continue
-                if not self._is_for_one(frame, call) and self._reached_by_all(frame, number, _CALLERS):
+                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number, _CALLERS):
                     yield DoneByAll(Site(ref, number), known.name, writes)
 
     def _known(self, frame: Frame, call: s.Call) -> Known | None:
@@ -79,12 +80,16 @@ class DoneByAllSearch:
             return None
         return self.ev.knowledge.methods.get(method.name)
 
-    def _is_for_one(self, frame: Frame, call: s.Call) -> bool:
-        """Whether what a call is given tells the processes apart, such as a path of their own."""
+    def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
+        """Whether what a call is given tells the processes apart, such as a path of their own.
+
+        A file may be told apart by the time or by chance, but each process still starts a run.
+        """
         method = frame.code.operations[call.function]
         given = [argument.value for argument in call.arguments]
         given += [method.base] if isinstance(method, s.Attribute) else []
-        return any(_tells_apart(self.content.of(frame, each)) for each in given)
+        told = [found for each in given if (found := self.content.of(frame, each)) is not None]
+        return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
     def _reached_by_all(self, frame: Frame, number: int, callers: int, *, several: bool = False) -> bool:
         """Whether a call is reached on some way on which no condition tells the processes apart.

@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.environment import variable_read
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
@@ -35,7 +35,6 @@ from spmdlint.program import summary as s
 Role = Literal["count", "place", "list"]
 _DEPTH = 6
 _KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
-_CARRIES = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp, s.Import)
 
 
 class Quantity(Struct, frozen=True):
@@ -190,7 +189,7 @@ class Portion(Property):
             return origins.of(frame, operation.left)
         if isinstance(operation, s.Call):
             return _kept(origins, frame, operation)
-        return CONTINUE if isinstance(operation, _CARRIES) else None
+        return CONTINUE if isinstance(operation, CARRIES) else None
 
 
 class Whole(Property):
@@ -210,7 +209,7 @@ class Whole(Property):
             return origins.any_of(frame, (operation.left, operation.right))
         if isinstance(operation, s.Call):
             return _kept(origins, frame, operation)
-        return CONTINUE if isinstance(operation, _CARRIES) else None
+        return CONTINUE if isinstance(operation, CARRIES) else None
 
 
 def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:

@@ -18,14 +18,13 @@ from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.lastbatch import BATCHERS
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
 
 MULTIPLE = "multiple"
 """The kind of a reason for several rows on each of the devices of all processes. Others are units: one row for each."""
-_CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.Enter)
 
 
 class Batches(Property):
@@ -41,7 +40,7 @@ class Batches(Property):
             found = of_element(origins, frame, operation)
             return found if found != CONTINUE else None
         if not isinstance(operation, s.Call):
-            return CONTINUE if isinstance(operation, _CARRIES) else None
+            return CONTINUE if isinstance(operation, CARRIES) else None
         size = batch_size(origins.ev, frame, operation)
         if size is not None:
             return self._made(origins, frame, number, size)
@@ -87,7 +86,7 @@ class Rows(Property):
             return origins.any_of(frame, (operation.left, operation.right))
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
-        return CONTINUE if isinstance(operation, _CARRIES) else None
+        return CONTINUE if isinstance(operation, CARRIES) else None
 
     def _leaf(self, origins: Origins, frame: Frame, operation: s.Item | s.Subscript) -> Reason | None:
         """The rows of an entry or a part of a batch, which has as many as its other entries."""

@@ -183,7 +183,7 @@ class Variance(Property):
         made_here = not any(isinstance(value, Instance) for value in values)
         if made_here and origins.ev.objects.patched.on_others(operation.name, frame.ref.path):
             # What the program itself sets on a library's object says nothing about that object.
-            return origins.of_own_parts(frame, operation)
+            return origins.set_beside(frame, operation)
         found = self._part(origins, frame, operation)
         if found is None and operation.name in _SIZES:
             part = frame.code.operations[operation.base]

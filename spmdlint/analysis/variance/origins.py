@@ -51,6 +51,8 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
 
 CONTINUE: Literal["continue"] = "continue"
+CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.BoolOp, s.Enter)
+"""The operations that hand on a value as it is, for properties that computing ends."""
 
 
 class Property(ABC):
@@ -314,11 +316,7 @@ class Origins:
             found = self.of(where, value)
             if found is not None:
                 return self.step(where, value, f"a copy with a different {operation.name!r} is made", found)
-        return (
-            self._of_settings(frame, operation)
-            or self.of_own_parts(frame, operation)
-            or self._of_option(frame, operation)
-        )
+        return self.set_beside(frame, operation) or self._of_option(frame, operation)
 
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         """Why the default of a command-line option has the property, for runs that do not give the option."""
@@ -337,12 +335,13 @@ class Origins:
         receiver = frame.code.function.formals[:1] if self.ev.project.enclosing_class(ref) is not None else ()
         return isinstance(root, s.Parameter) and root.name not in {formal.name for formal in receiver}
 
-    def _of_settings(self, frame: Frame, operation: s.Attribute) -> Reason | None:
-        return self._stored_outside(self._outside.of_namespace(frame, operation), operation.name)
+    def set_beside(self, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """Why a field has the property of an object of which nothing is known but that the program sets its fields.
 
-    def of_own_parts(self, frame: Frame, operation: s.Attribute) -> Reason | None:
-        """Why a field of a part of this method's object has the property: the methods of that object set it."""
-        return self._stored_outside(self._outside.of_part(frame, operation), operation.name)
+        It has a name there, or is a part of this method's object, and the methods of that object set it.
+        """
+        stores = (*self._outside.of_name(frame, operation), *self._outside.of_part(frame, operation))
+        return self._stored_outside(stores, operation.name)
 
     def _stored_outside(self, stores: Iterable[tuple[FunctionRef, int]], name: str) -> Reason | None:
         for ref, store in stores:

@@ -89,21 +89,25 @@ class OutsideStores:
         read = (frame.code.operations[part] for part in parts(self.ev, frame, stored.value, _DEPTH))
         return any(isinstance(operation, s.Attribute) and operation.name == name for operation in read)
 
-    def of_namespace(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
-        """The stores to a field of a settings object of which nothing else is known: ``args.verbose``.
+    def of_name(self, frame: Frame, load: s.Attribute) -> list[tuple[FunctionRef, int]]:
+        """The stores to a field of an object of which nothing else is known: ``args.rank = jax.process_index()``.
 
-        The object is identified by one name, in a file and in a function that it is passed to from there.
+        The object is identified by one name in a function. An object with settings is the same in a whole file, and in
+        a function that it is passed to from there.
         """
-        name = self._namespace(frame, load.base)
-        if name is None:
-            return
+        name, base = self._namespace(frame, load.base), frame.code.operations[load.base]
+        found: list[tuple[FunctionRef, int]] = []
         for ref, number in self.ev.project.fields_of_others.get(load.name, ()):
             other = self.ev.free_frame(ref)
             stored = other.code.operations[number]
             assert isinstance(stored, s.StoreAttribute)
-            near = ref.path == frame.ref.path or self._hands(frame, name, ref)
-            if near and self._namespace(other, stored.base) == name:
-                yield ref, number
+            if ref == frame.ref and isinstance(base, s.Load) and other.code.operations[stored.base] == base:
+                same = self.ev.reaching(frame, load.base, base.name) == self.ev.reaching(frame, stored.base, base.name)
+            else:
+                near = name is not None and (ref.path == frame.ref.path or self._hands(frame, name, ref))
+                same = near and self._namespace(other, stored.base) == name
+            found += [(ref, number)] if same else []
+        return [] if any(self._renews(ref, number, load.name) for ref, number in found) else found
 
     def of_part(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
         """The stores that methods make to a field of a part of their object: ``self.params.seed``."""

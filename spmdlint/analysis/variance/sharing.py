@@ -14,13 +14,12 @@ from typing import Literal
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance, certain
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
 _OWN = "identity"
-_CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.Enter)
 _KEEPS = "builtins.int"
 
 
@@ -42,7 +41,7 @@ class Number(Property):
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right))
         if not isinstance(operation, s.Call):
-            return CONTINUE if isinstance(operation, _CARRIES) else None
+            return CONTINUE if isinstance(operation, CARRIES) else None
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 if callee.name == _KEEPS:
