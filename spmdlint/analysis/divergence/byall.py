@@ -10,13 +10,13 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.transfers import rows_of
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import decided, tells_when
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
-from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.startup import startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -61,8 +61,8 @@ class DoneByAllSearch:
                 continue
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                known = self._known(frame, call)
-                if known is None or known.once is None:
+                known = next((each for each in rows_of(self.ev, frame, call) if each.once is not None), None)
+                if known is None:
                     continue
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
@@ -70,25 +70,12 @@ class DoneByAllSearch:
                 if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number, _CALLERS):
                     yield DoneByAll(Site(ref, number), known.name, writes)
 
-    def _known(self, frame: Frame, call: s.Call) -> Known | None:
-        """What is known of a function of a library, or by its name of a method that is no function of the project."""
-        callee = certain(self.ev.value(frame, call.function))
-        if isinstance(callee, External):
-            return self.ev.knowledge.get(callee.name)
-        method = frame.code.operations[call.function]
-        if not isinstance(method, s.Attribute) or isinstance(callee, FunctionValue):
-            return None
-        return self.ev.knowledge.methods.get(method.name)
-
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
 
         A file may be told apart by the time or by chance, but each process still starts a run.
         """
-        method = frame.code.operations[call.function]
-        given = [argument.value for argument in call.arguments]
-        given += [method.base] if isinstance(method, s.Attribute) else []
-        told = [found for each in given if (found := self.content.of(frame, each)) is not None]
+        told = [found for each in frame.code.taken_by(call) if (found := self.content.of(frame, each)) is not None]
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
     def _reached_by_all(self, frame: Frame, number: int, callers: int, *, several: bool = False) -> bool:

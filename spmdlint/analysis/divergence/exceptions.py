@@ -15,6 +15,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.transfers import rows_of
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.caught import reads_own_file
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -132,12 +133,7 @@ class ExceptionPaths:
     def _ends(self, frame: Frame, blocks: list[int]) -> bool:
         """Whether a handler ends the process: then the others fail with it, and nothing goes on."""
         for _, operation in frame.code.calls_in(blocks):
-            callees = self.ev.value(frame, operation.function)
-            method = frame.code.operations[operation.function]
-            known = [self.ev.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
-            if not known and isinstance(method, s.Attribute):
-                known = [self.ev.knowledge.methods.get(method.name)]
-            if any(each is not None and each.ends for each in known):
+            if any(known.ends for known in rows_of(self.ev, frame, operation)):
                 return True
         return False
 

@@ -264,6 +264,11 @@ class Code(Operations):
         root = self.operations[self.root_of(number)]
         return isinstance(self.operations[root.operand] if isinstance(root, s.Unary) else root, s.Const)
 
+    def taken_by(self, call: s.Call) -> tuple[int, ...]:
+        """What a call takes: its arguments, and the object whose method it calls."""
+        method, given = self.operations[call.function], tuple(argument.value for argument in call.arguments)
+        return (*given, method.base) if isinstance(method, s.Attribute) else given
+
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in the given blocks, in order."""
         operations = self.operations

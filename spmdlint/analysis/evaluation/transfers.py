@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue
 from spmdlint.knowledge.load import Facet, Knowledge, Known
 from spmdlint.program import summary as s
 
@@ -26,6 +27,17 @@ def passing(knowledge: Knowledge, name: str, facet: Facet) -> Known | None:
     """The row of a library's function whose result has a facet in common with its arguments; None if it has not."""
     known = knowledge.transfer(name) or knowledge.named_alike(name)
     return known if known is not None and known.passes is not None and facet in known.passes else None
+
+
+def rows_of(ev: Evaluator, frame: Frame, call: s.Call) -> list[Known]:
+    """What is known of the functions of libraries that a call may run; of a method that is nobody's, by its name."""
+    callees = list(ordered(ev.value(frame, call.function)))
+    found = [ev.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
+    method = frame.code.operations[call.function]
+    own = any(isinstance(callee, (FunctionValue, ClassValue)) for callee in callees)
+    if not found and isinstance(method, s.Attribute) and not own:
+        found = [ev.knowledge.methods.get(method.name)]
+    return [known for known in found if known is not None]
 
 
 def through_method(ev: Evaluator, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:

@@ -17,14 +17,11 @@ from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.transfers import rows_of
 from spmdlint.analysis.evaluation.values import (
     Applied,
-    ClassValue,
     Collection,
-    External,
     Frame,
-    FunctionValue,
     Value,
     certain,
 )
@@ -75,21 +72,13 @@ class Demands:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                callees = list(ordered(self.ev.value(frame, call.function)))
-                rows = [self.ev.knowledge.get(each.name) for each in callees if isinstance(each, External)]
-                for known in rows or self._by_name(frame, call, callees):
-                    yield from self._written(frame, number, call, known) if known is not None else ()
-                compiled = certain(frozenset(callees))
+                for known in rows_of(self.ev, frame, call):
+                    yield from self._written(frame, number, call, known)
+                compiled = certain(self.ev.value(frame, call.function))
                 if isinstance(compiled, Applied):
                     yield from self._of_compiled(frame, number, call, compiled)
         for use in self.reach.uses:
             yield from self._of_map(use)
-
-    def _by_name(self, frame: Frame, call: s.Call, callees: list[Value]) -> list[Known | None]:
-        """What is known of a method of an object that is not the project's, by the method's name."""
-        method = frame.code.operations[call.function]
-        own = any(isinstance(callee, (FunctionValue, ClassValue)) for callee in callees)
-        return [self.ev.knowledge.methods.get(method.name)] if isinstance(method, s.Attribute) and not own else []
 
     def _written(self, frame: Frame, number: int, call: s.Call, known: Known) -> Iterator[Demand]:
         """What the knowledge says of the parameters, and of calls that combine what they are given in its order."""

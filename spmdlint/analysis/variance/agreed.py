@@ -73,8 +73,7 @@ def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]
         stores = [frame.code.operations[n] for n in ev.reaching(frame, number, operation.name)]
         inside = tuple(store.value for store in stores if isinstance(store, s.Store)) if len(stores) == 1 else ()
     elif isinstance(operation, s.Call):
-        method = frame.code.operations[operation.function]
-        inside = (*(a.value for a in operation.arguments), *([method.base] if isinstance(method, s.Attribute) else []))
+        inside = frame.code.taken_by(operation)
     for part in inside if depth > 0 else ():
         yield from parts(ev, frame, part, depth - 1)
 

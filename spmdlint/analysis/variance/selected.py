@@ -156,10 +156,7 @@ def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int)
     if isinstance(operation, (s.Subscript, s.Attribute)):
         return _of_element(ev, frame, loop, operation.base, depth - 1)
     if isinstance(operation, s.Call):
-        method = operations[operation.function]
-        taken = [argument.value for argument in operation.arguments]
-        taken += [method.base] if isinstance(method, s.Attribute) else []
-        return any(_of_element(ev, frame, loop, each, depth - 1) for each in taken)
+        return any(_of_element(ev, frame, loop, each, depth - 1) for each in frame.code.taken_by(operation))
     return False
 
 
