@@ -108,6 +108,9 @@ def origin_difference(one: int, records: Sides) -> Difference | None:
                 origins[process] = str(argument.get("origin") or "a different output")
             same = len(set(paths.values())) == 1
             what = f"where {paths[one]} comes from" if same else f"what {number_of} is"
+            if same and len(set(origins.values())) == 1:
+                where = f"{origins[one]} on both, but of another program or of other arguments"
+                return Difference("arguments", "made", f" in {what}: {where}")
             told = (f"process {n}: {'' if same else paths[n] + ', '}{origins[n]}" for n in paths)
             return Difference("arguments", "origin", f" in {what}: {'; '.join(told)}")
     return None

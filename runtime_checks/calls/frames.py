@@ -90,7 +90,8 @@ def entered(frame: FrameType | None) -> str | None:
     """
     below = mapped = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
-        if not is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
+        # Our wrappers stand before some functions, and those by which JAX shortens tracebacks before most.
+        if not is_here(frame.f_code.co_filename) and not frame.f_code.co_filename.endswith("/traceback_util.py"):
             below = frame
             mapped = next(_functions_in(frame), mapped)
         frame = frame.f_back

@@ -101,6 +101,8 @@ class Values:
             held = held.reshape(-1)[_sampled(held.size)] if held.flags.c_contiguous else held.flat[_sampled(held.size)]
         if held.dtype.itemsize == 8 and not _x64():
             held = held.astype(jax.dtypes.canonicalize_dtype(held.dtype))
+        if held.dtype.kind in "fc":
+            held = held + held.dtype.type(0)  # no sum has -0.0, such as that by which one process sends its value
         data = held.tobytes()
         words = f"{held.dtype}{list(np.shape(array))}"
         tag = hashlib.blake2b(data + words.encode(), digest_size=10).hexdigest()

@@ -376,6 +376,8 @@ def _where(frame: FrameType, function: str) -> str:
     """A function, or if it is a private one, that of JAX which the program has called; and the line."""
     site = user_site(frame)
     called = entered(frame) if function.startswith("_") else None
+    if called is not None and called.startswith("__"):
+        called = "JAX"  # by calling an object of it
     return f"{called or function}{f' at {site.short}' if site is not None else ''}"
 
 

@@ -99,6 +99,8 @@ ADVICE_ON: Mapping[str, str] = {
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
     "listing, and no step that only one process makes.",
+    "made": "The call that made it differs between the processes: look for numbers, seeds and hashes that are compiled "
+    "into it, and compute them the same way everywhere.",
 }
 
 

@@ -94,6 +94,22 @@ def test_outputs_of_one_line_are_told_apart_by_their_calls(tmp_path: Path) -> No
     assert "; process 1: output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
 
 
+def test_what_differs_in_the_program_that_made_an_array_is_told_at_its_use(tmp_path: Path) -> None:
+    """A program without arguments is made with a constant of each process's own."""
+    run = rehearse(
+        tmp_path,
+        """
+        whole = NamedSharding(mesh, P())
+        w = jax.jit(lambda: jnp.ones((3,)) * (1 + me), out_shardings=whole)()
+        loss = jax.jit(lambda w, x: (w * x).sum())
+        loss(w, everywhere(np.ones((4, 3))))
+        """,
+    )
+    assert run.verdict == ("diverged", "arguments"), run.output
+    assert "where w comes from: output 0 of <lambda> on both, but of another program" in run.report["message"]
+    assert "The call that made it differs between the processes" in run.output
+
+
 def test_copies_on_one_process_stand_for_what_they_are_made_of(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,

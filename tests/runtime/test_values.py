@@ -147,6 +147,7 @@ RIGHT = {
     "no more than its precision": "scaled(x, 0.1 + 1e-12 * me)",
     "another kind": "scaled(x, np.full((), 2, 'f') if me else jnp.full((), 2, 'f'))",
     "a local number": "scaled(x, runtime_checks.local(me))",
+    "zero of either sign": "both(x, np.zeros(3, 'f') * (1 - 2 * me))",
     "a local leaf": "scaled(x, runtime_checks.local({'n': np.ones(3) * me})['n'])",
     "a local array": "loss(runtime_checks.local(jax.make_array_from_callback((3, 2), whole, lambda i: own)), x)",
     "on purpose": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: own), x),  # spmdlint: ignore[SPMD504]",
