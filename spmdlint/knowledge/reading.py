@@ -26,6 +26,7 @@ class Reading(Struct, frozen=True):
     arrays_of: frozenset[str]
     host: frozenset[str]
     here: frozenset[str]
+    carrying: frozenset[str]
     eager: frozenset[str]
     reductions: frozenset[str]
     together: frozenset[str]

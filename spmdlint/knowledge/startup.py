@@ -7,6 +7,7 @@ from functools import lru_cache
 from msgspec import Struct, convert
 
 from spmdlint.knowledge.files import read_file
+from spmdlint.knowledge.reading import named
 
 
 class Startup(Struct, frozen=True):
@@ -22,13 +23,9 @@ class Startup(Struct, frozen=True):
 
     def works(self, name: str) -> bool:
         """Whether a call of this function starts the backend."""
-        if name in self.harmless or _under(name, self.harmless):
+        if named(name, self.harmless):
             return False
-        return name in self.work or (_under(name, self.work) and name.rpartition(".")[2][:1].islower())
-
-
-def _under(name: str, names: frozenset[str]) -> bool:
-    return any(name.startswith(start) for start in names if start.endswith("."))
+        return name in self.work or (named(name, self.work) and name.rpartition(".")[2][:1].islower())
 
 
 @lru_cache(maxsize=1)

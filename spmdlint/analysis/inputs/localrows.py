@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -35,9 +36,10 @@ from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.length import is_called_own_part
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
-from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.reading import named, reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.operands import operands
 
 _DEPTH = 2
 """How many functions of the project a number is followed into, to where it is told."""
@@ -47,8 +49,7 @@ _CARRIERS = frozenset(
     f"builtins.{name}" for name in "int float bool abs round any all list tuple dict sum min max sorted zip".split()
 )
 _CARRIERS |= {"collections.Counter"}
-_CARRYING = ("numpy.", "math.", "jax.device_get", "jax.numpy.", "jax.tree")
-_COMPUTING = (*_CARRYING, "builtins.")
+_MADE_OF = (s.Item, s.Unary, s.Binary, s.Compare, s.BoolOp, s.Display, s.FString, s.Next)
 _PRINT = "builtins.print"
 """The one of Python's own functions that tells a number to somebody, as a logger does."""
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
@@ -149,7 +150,7 @@ class LocalRows(Property):
                 known = origins.ev.knowledge.get(callee.name)
                 if known is not None and known.agreement:
                     return None
-                carries = callee.name in _CARRIERS or callee.name.startswith(_CARRYING)
+                carries = callee.name in _CARRIERS or named(callee.name, reading().carrying)
                 found = origins.any_of(frame, arguments) if carries else None
                 if found is None or callee.name.rpartition(".")[2] not in _STATISTICS:
                     return found
@@ -189,25 +190,13 @@ def _filled(origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason
 def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Subscript):
         return (operation.base,)
-    if isinstance(operation, s.Item):
-        return (operation.value,)
-    if isinstance(operation, s.Unary):
-        return (operation.operand,)
-    if isinstance(operation, s.Binary):
-        return (operation.left, operation.right)
+    if isinstance(operation, s.DictDisplay):
+        return operation.values
+    if isinstance(operation, s.Collected):
+        return (operation.element,)
     if isinstance(operation, s.Compare) and any(test in ("is", "is not") for test in operation.operators):
         return ()  # whether there is a value is a separate question from which value it is
-    if isinstance(operation, (s.Compare, s.BoolOp)):
-        return tuple(operation.operands)
-    if isinstance(operation, s.Display):
-        return tuple(operation.elements)
-    if isinstance(operation, s.DictDisplay):
-        return tuple(operation.values)
-    if isinstance(operation, s.FString):
-        return tuple(operation.parts)
-    if isinstance(operation, s.Next):
-        return (operation.iterable,)
-    return (operation.element,) if isinstance(operation, s.Collected) else ()
+    return operands(operation) if isinstance(operation, _MADE_OF) else ()
 
 
 class RowConditions:
@@ -327,12 +316,12 @@ class LocalNumbers:
         names = [callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)]
         if not _SAMPLES.isdisjoint((getattr(method, "name", ""), *names)):
             return False
-        own = certain(callees)
+        own, computing = certain(callees), reading().carrying | {"builtins."}
         if isinstance(own, FunctionValue):
             return own
         return not any(
             isinstance(callee, FunctionValue)
-            or (isinstance(callee, External) and callee.name != _PRINT and callee.name.startswith(_COMPUTING))
+            or (isinstance(callee, External) and callee.name != _PRINT and named(callee.name, computing))
             or (isinstance(callee, Applied) and self._is_mapped(callee))
             for callee in callees
         )
@@ -356,5 +345,12 @@ def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:
     """Whether the rows are computed under the branch, so that the other processes have none that could be missing."""
     if reason.source.kind in (PARTS, LISTED):
         return False  # they are merely accessed there
-    here = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
-    return bool(here) and all(frame.code.function.block_of[number] in arm for number in here)
+    made = [_made_at(frame.code, step.site.number) for step in reason.chain() if step.site.ref == frame.ref]
+    return bool(made) and all(frame.code.function.block_of[number] in arm for number in made)
+
+
+def _made_at(code: Code, number: int) -> int:
+    """The operation that makes the value of which one is a part."""
+    number = code.root_of(number)
+    whole = code.operations[number]
+    return _made_at(code, operands(whole)[0]) if isinstance(whole, (s.Subscript, s.Attribute, s.Item)) else number

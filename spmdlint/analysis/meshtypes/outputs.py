@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -83,11 +84,13 @@ class Outputs:
         if given is None:
             return None
         operation = self.ev.function(frame).operations[number]
-        if not self._hands_on(frame, operation) and is_carried(self.ev.function(frame), number):
+        made = not self._hands_on(frame, operation) and self._read(frame, number) is None
+        if made and is_carried(self.ev.function(frame), number):
             return False
         mapped = given.mapped
         leaves = [leaf for _, leaf in _parts(given.type, "")]
-        return any(leaf.state(mapped.axis) in DIFFERENT and mapped.rows.of_data(leaf.rows) for leaf in leaves)
+        own = on_local_devices(mapped.use.applied)  # what is reduced over these differs between processes
+        return any((own or leaf.state(mapped.axis) in DIFFERENT) and mapped.rows.of_data(leaf.rows) for leaf in leaves)
 
     def _hands_on(self, frame: Frame, operation: s.Operation) -> bool:
         """Whether a call returns its own argument: ``loss = jax.device_get(loss)``."""
