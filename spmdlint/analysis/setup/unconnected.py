@@ -68,7 +68,7 @@ def _connects(module: Module, known: Startup) -> bool:
 def _asked(
     module: Module, evaluator: Evaluator, reach: Reach, asking: Collection[FunctionRef], known: Startup
 ) -> tuple[Site, str] | None:
-    """Where a program certainly asks, and what; None if it does not."""
+    """Where a program asks, itself or in what it calls, and what; None if it does not."""
     seen: set[FunctionRef] = set()
     pending = [FunctionRef(module.path, function.index) for function in module.summary.functions]
     while pending:
