@@ -66,12 +66,11 @@ class UnconnectedProcesses(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unconnected():
             place = program.place(found.asked)
-            start = program.project.modules[found.program].path.name
             count = len(found.others)
             more = f" and {count} more program{'s' if count > 1 else ''}" if count else ""
             yield self.finding(
                 message=(
-                    f"{found.name} is asked here for {start}{more}, but nothing in the project calls "
+                    f"{found.name} is asked here for {found.program.name}{more}, but nothing in the project calls "
                     "jax.distributed.initialize: except on Cloud TPU, each process takes itself for the only one."
                 ),
                 place=place,

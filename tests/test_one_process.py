@@ -257,3 +257,12 @@ def test_a_test_that_names_no_process(project, name, found):
     project.write({name: SAVING_TEST, "program.py": MESHES})
     assert sorted(code for _, _, code in project.check().found) == found
     assert {"SPMD308", "SPMD501"} <= {code for _, _, code in project.check("--preview").found}
+
+
+def test_a_project_below_a_folder_of_tests_is_none_of_them(project):
+    program = 'import jax\n\nif __name__ == "__main__":\n    print(jax.process_index())\n'
+    project.write({"tests/app/spmdlint.toml": "", "tests/app/train.py": program})
+    (finding,) = project.check("--preview", "tests/app").json
+    assert finding["code"] == "SPMD607"
+    project.write({"tests/app/tests/train.py": program})
+    assert [each["filename"] for each in project.check("--preview", "tests/app").json] == [finding["filename"]]

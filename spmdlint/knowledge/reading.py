@@ -23,7 +23,7 @@ class Reading(Struct, frozen=True):
     devices: frozenset[str]
     local: frozenset[str]
     over_all: frozenset[str]
-    arrays_of: frozenset[str]
+    trees: frozenset[str]
     host: frozenset[str]
     here: frozenset[str]
     carrying: frozenset[str]

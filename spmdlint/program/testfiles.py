@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_FOLDERS = frozenset(("test", "tests"))
 
-
-def is_test(path: Path) -> bool:
-    """Whether a file belongs to tests, judging by its name or that of a folder around it."""
-    return is_named_as_test(path) or path.stem == "conftest" or not _FOLDERS.isdisjoint(path.parent.parts)
+def is_test(path: Path, root: Path) -> bool:
+    """Whether a file belongs to tests, judging by its name or that of a folder around it in the project at a root."""
+    folders = path.parts[len(root.parts) : -1]
+    return is_named_as_test(path) or path.stem == "conftest" or "test" in folders or "tests" in folders
 
 
 def is_named_as_test(path: Path) -> bool:

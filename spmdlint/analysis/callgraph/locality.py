@@ -13,9 +13,9 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.knowledge.reading import reading
 
 DEPTH = 24
-_ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _SHAPED = ("jax.experimental.mesh_utils.create_device_mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
@@ -25,7 +25,7 @@ def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
     """Whether a map or jit is restricted to local devices, to a few listed ones, or to a named device or backend."""
     if not isinstance(value, Applied) or depth == 0:
         return False
-    if value.name in ("jax.local_devices", _ONE_DEVICE) or _on_listed_devices(value) or _of_own_size(value):
+    if value.name in ("jax.local_devices", reading().one_device) or _on_listed_devices(value) or _of_own_size(value):
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:
@@ -77,7 +77,7 @@ def _spans(sharding: Value) -> bool:
     if isinstance(sharding, Constant):
         return False
     if isinstance(sharding, Applied):
-        return sharding.name != _ONE_DEVICE
+        return sharding.name != reading().one_device
     if isinstance(sharding, Collection):
         return any(_spans(part) for element in sharding.elements for part in element)
     if isinstance(sharding, DictionaryValue):

@@ -57,7 +57,7 @@ class DoneByAllSearch:
         """Each such call."""
         several = self.multi.surely_runs_several if self.preview else self.multi.needs
         for ref in self.ev.project.functions():
-            if ref not in self.reach.host or is_test(ref.path) or not several(ref.path):
+            if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]) or not several(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):

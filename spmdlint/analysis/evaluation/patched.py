@@ -27,6 +27,7 @@ class Patched:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.project = evaluator.project
+        self._root = self.project.roots[-1]
         self._known: dict[tuple[str, int, bool], tuple[tuple[Frame, int], ...]] = {}
 
     def on(self, cls: ClassValue, name: str) -> bool:
@@ -35,7 +36,7 @@ class Patched:
 
     def on_in(self, cls: ClassValue, name: str, reader: Path) -> bool:
         """Whether tests may have set the attribute for what reads it, which is in a file of tests itself."""
-        if not is_test(reader) or is_test(cls.ref.path):
+        if not is_test(reader, self._root) or is_test(cls.ref.path, self._root):
             return False
         return any(self._concerns(frame, base, cls, name) for frame, base in self._sets(name, reader))
 
@@ -55,14 +56,14 @@ class Patched:
         """Where the attribute is set in files that are connected with one, and the object that it is set on."""
         if name not in self.project.attributes_set:
             return ()
-        key = (name, self.project.component[reader], is_test(reader))
+        key = (name, self.project.component[reader], is_test(reader, self._root))
         if key not in self._known:
             self._known[key] = tuple(self._find(*key))
         return self._known[key]
 
     def _find(self, name: str, component: int, by_tests: bool) -> Iterator[tuple[Frame, int]]:
         for ref, base in self.project.attributes_set[name]:
-            if self.project.component[ref.path] == component and (by_tests or not is_test(ref.path)):
+            if self.project.component[ref.path] == component and (by_tests or not is_test(ref.path, self._root)):
                 yield self.ev.free_frame(ref), base
 
     def _concerns(self, frame: Frame, base: int, cls: ClassValue, name: str) -> bool:

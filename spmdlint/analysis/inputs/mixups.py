@@ -236,10 +236,7 @@ class Mixups:
 
     def _rows(self, frame: Frame, operation: s.Call, callee: Applied) -> Mixup | None:
         """Rows for all devices, passed to a map over those of this process."""
-        known = self.ev.knowledge.get(callee.name)
-        if known is None or not known.by_hand or not self.multi.acts_for(frame.ref.path):
-            return None
-        if self.ev.argument(callee, self.table.devices) is not None:
+        if not self.quantities.mapped_over_all(callee) or not self.multi.acts_for(frame.ref.path):
             return None
         axes = self.ev.argument(callee, "in_axes")
         for position, argument in enumerate(operation.arguments):

@@ -79,6 +79,11 @@ class Quantities:
             return self._of_call(frame, operation, depth)
         return None
 
+    def mapped_over_all(self, mapped: Applied) -> bool:
+        """Whether a map over the devices of all processes takes from each a row for every device of its own."""
+        known = self.ev.knowledge.get(mapped.name)
+        return known is not None and known.by_hand and self.ev.argument(mapped, self.table.devices) is None
+
     def _index_text(self, frame: Frame, number: int) -> str:
         """How the program writes the process index: the variable that it reads, or the name that it gives it."""
         operations = frame.code.operations

@@ -39,11 +39,11 @@ class UnsharedData:
         self.ev = content.ev
         self.sharing = sharing
         self.multi = multi
-        self.table = quantities.table
+        self.quantities = quantities
         calls, reach = content.calls, content.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
         batches = Origins(self.ev, calls, reach, Batches(_of_any_size))
-        self._loaded = Origins(self.ev, calls, reach, Rows(self.table, batches))
+        self._loaded = Origins(self.ev, calls, reach, Rows(quantities.table, batches))
 
     def found(self) -> Iterator[Unshared]:
         """Each such data set, once."""
@@ -73,10 +73,7 @@ class UnsharedData:
     def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a map over the devices of all processes takes, of each process for its own."""
         callee = certain(self.ev.value(frame, call.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-        if not isinstance(callee, Applied) or known is None or not known.by_hand:
-            return None
-        if self.ev.argument(callee, self.table.devices) is not None:
+        if not isinstance(callee, Applied) or not self.quantities.mapped_over_all(callee):
             return None
         found = self._loaded.any_of(frame, [argument.value for argument in call.arguments])
         return self._read(found, "mapped") if found is not None else None

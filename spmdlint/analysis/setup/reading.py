@@ -28,8 +28,6 @@ from spmdlint.program import summary as s
 
 _CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
 _LOOP = "a loop over it"
-_OF_CONTAINERS = frozenset((_LOOP, "builtins.list", "builtins.tuple"))
-"""Readers that go through a tree of arrays as well: what a function does so with its argument says little."""
 _STEPS = 8
 """The most conversions of one array that are followed: a loop may make them endless."""
 
@@ -167,7 +165,8 @@ class Reads:
         found = self.placement.surely(SPLIT, frame, array)
         if found is not None:
             yield from self._whole(site, reader, found)
-        elif reader not in _OF_CONTAINERS and self.placement.likely(SPLIT, frame, array) is not None:
+        elif reader not in self.known.trees | {_LOOP} and self.placement.likely(SPLIT, frame, array) is not None:
+            # What goes through a tree as well says little of the argument of a function.
             once = {edges[0].site: (edges, why) for edges, why in self.placement.passing(SPLIT, frame, array)}
             for call, (edges, why) in once.items():
                 yield from self._whole(call, reader, why, (*(edge.site for edge in edges[1:]), site))

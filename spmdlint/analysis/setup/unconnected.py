@@ -39,9 +39,10 @@ def unconnected(evaluator: Evaluator, reach: Reach, known: Startup) -> Iterator[
             continue
         found: list[tuple[Path, Site, str]] = []
         for module in modules:
-            if as_script(evaluator.free_frame(FunctionRef(module.path, 0))) and not is_test(module.path):
-                asked = _asked(module, evaluator, reach, asking, known)
-                found += [(module.path, *asked)] if asked is not None else []
+            top = evaluator.free_frame(FunctionRef(module.path, 0))
+            starts = as_script(top) and not is_test(module.path, project.roots[-1])
+            asked = _asked(module, evaluator, reach, asking, known) if starts else None
+            found += [(module.path, *asked)] if asked is not None else []
         if found:
             # A program that asks itself tells more than one that only uses a library which does.
             (path, site, name), *others = sorted(found, key=lambda each: each[0] != each[1].ref.path)
