@@ -122,7 +122,9 @@ def works(program: Path, folder: Path) -> None:
     checked(program, "rule", "--test", cwd=folder)
     done = run(program, "check", "--output-format", "concise", cwd=folder)
     assert (done.returncode, done.stderr) == (1, "")
-    assert [line.split()[:2] for line in done.stdout.splitlines() if ": " in line] == [["train.py:5:5:", "SPMD301"]]
+    assert [line.split()[:3] for line in done.stdout.splitlines() if ": " in line] == [
+        ["train.py:5:5:", "error:", "SPMD301"]
+    ]
 
     async def work(editor):
         editor.open("train.py")

@@ -115,11 +115,6 @@ def _by_name(draw: Draw, writer: Writer, layer: Layer, function: str, fault: str
         writer.need(MAIN, f"from jax import {layer.kind}")
         library = layer.kind
     axis = spell(draw, writer, MAIN, layer.bound[0])
-    if fault == "no-function":
-        mapped = writer.fresh("mapped")
-        decorator = f"@{library}(axis_name={axis}){HERE}"
-        writer.add(MAIN, decorator, f"def {mapped}(x):", f"    return {function}(x)")
-        return mapped
     options = [] if fault == "unnamed" else [f"axis_name={axis}"]
     if draw.maybe():
         options.append("in_axes=0" if layer.kind == "vmap" else draw.pick("in_axes=0", "in_axes=(0,), out_axes=0"))

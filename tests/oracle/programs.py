@@ -17,7 +17,7 @@ PERMUTATION_FAULTS = ("perm-source", "perm-destination", "perm-range")
 GROUP_FAULTS = ("groups-twice", "groups-size")
 LOWERED = ("repeated", "constraint", *PERMUTATION_FAULTS, *GROUP_FAULTS)
 """The faults that tracing alone does not bring to light."""
-FAULTS = (*NAME_FAULTS, *SPEC_FAULTS, *PERMUTATION_FAULTS, *GROUP_FAULTS, "no-function")
+FAULTS = (*NAME_FAULTS, *SPEC_FAULTS, *PERMUTATION_FAULTS, *GROUP_FAULTS)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,6 @@ class Case:
         if fault == "unnamed":
             # Where both maps have one name, the other one binds it, and the program is about another axis, not wrong.
             return ("pmap" in kinds or kinds[-1] == "vmap") and "shadowing" not in self.stack
-        if fault == "no-function":
-            return kinds[0] in ("pmap", "vmap")
         if fault == "level":
             return len(kinds) > 1 and "shadowing" not in self.stack
         if fault == "subset":
@@ -110,7 +108,7 @@ def build(draw: Draw, case: Case) -> Program:
         layers(draw, case.stack),
         BY_NAME[case.collective],
     )
-    marks = case.fault not in (*SPEC_FAULTS, "no-function")
+    marks = case.fault not in SPEC_FAULTS
     name, size = _axis(draw, case, stack)
 
     def call(operand: str, axis: str, module: str) -> str:
@@ -172,10 +170,9 @@ def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple
 
 
 def _layer_of_fault(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> int:
-    kinds = ("pmap", "vmap") if case.fault in ("unnamed", "no-function") else ("pmap", "vmap", "smap")
-    if case.fault in ("unnamed", "no-function"):
-        found = [n for n, layer in enumerate(stack) if layer.kind in kinds]
-        return found[-1] if case.fault == "unnamed" else found[0]
+    kinds = ("pmap", "vmap") if case.fault == "unnamed" else ("pmap", "vmap", "smap")
+    if case.fault == "unnamed":
+        return [n for n, layer in enumerate(stack) if layer.kind in kinds][-1]
     return next((n for n, layer in enumerate(stack) if layer.kind not in kinds), 0)
 
 
