@@ -20,6 +20,7 @@ from spmdlint.runtime_checks.reporting.sentences import racing_threads
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
+CLOSE_BEHIND = 0.5  # seconds for others to reach the call too: the difference is proven without them
 
 
 class Lockstep:
@@ -101,7 +102,8 @@ class Lockstep:
         self._own.publish_quiet(exchange)
         exchange.details.say(mine, group.key, entry.index)
         details: dict[int, Details] = {me: mine}
-        limit = time.monotonic() + DETAILS_WITHIN
+        now = time.monotonic()
+        limit, reached_by = now + DETAILS_WITHIN, now + CLOSE_BEHIND
         waits = [process for process in group.processes if process != me]
         while waits and time.monotonic() < limit:
             self._ending.heed()
@@ -113,8 +115,12 @@ class Lockstep:
                 if told is not None:
                     details[process] = told
                     waits.remove(process)
-            if waits and all(process not in messages for process in waits):
-                break  # the difference is proven without the processes that have not reached this call
+            if time.monotonic() > reached_by and all(process not in messages for process in waits):
+                break
+        for process in waits:  # one that has come since then is a side as well, if without its explanation
+            message = messages.get(process) or exchange.hear(group.key, entry.index, process, 20)
+            if message is not None:
+                messages[process] = message
         self._ending.settle(self._report(group, entry, {me: own, **messages}, details))
 
     def _report(
