@@ -131,5 +131,8 @@ class MissingReduction(Rule):
                 ),
                 place=program.place(kept.map),
                 help="Leave out devices=, so that the axis spans the devices of all processes; or average over those.",
-                related=(Related(program.place(kept.site), "This reduces over the devices of one process."),),
+                related=(
+                    Related(program.place(kept.devices), "These are the devices of one process."),
+                    Related(program.place(kept.site), "This reduces over them."),
+                ),
             )

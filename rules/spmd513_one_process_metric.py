@@ -16,7 +16,8 @@ class OneProcessMetric(Rule):
     ## What it does
 
     Finds numbers that come from the rows of a process's own devices (outputs of a `pmap`, `addressable_shards`) and
-    that only some processes report: write, log or print. A report that also tells the process index is not meant.
+    that only some processes report: write, log or print, under a condition or through an object that was made with one
+    (`just_logging=jax.process_index() > 0`). A report that also tells the process index is not meant.
 
     ## Why it matters
 

@@ -20,6 +20,7 @@ class Reading(Struct, frozen=True):
     sizes: frozenset[str]
     measures: frozenset[str]
     views: frozenset[str]
+    listing: frozenset[str]
     devices: frozenset[str]
     local: frozenset[str]
     over_all: frozenset[str]

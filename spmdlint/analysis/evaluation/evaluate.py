@@ -81,7 +81,7 @@ class Evaluator(Frames):
         self.objects = Objects(self)
         self.names = Names(self)
         self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
-            s.Load: self.names.load,
+            s.Load: lambda f, n, o: _called(f, n, self.names.load(f, n, o)),
             s.Parameter: self._parameter,
             s.Attribute: self._attribute,
             s.Subscript: self._subscript,
@@ -266,9 +266,9 @@ class Evaluator(Frames):
         name = operation.name
         if len(bases) == 1:
             (base,) = bases
-            return self.attribute(base, name, frame)
+            return _called(frame, number, self.attribute(base, name, frame))
         # Reading an attribute of None fails, so the code that goes on reads it from a different value.
-        return self.each(bases - _NONE, lambda base: self.attribute(base, name, frame))
+        return _called(frame, number, self.each(bases - _NONE, lambda base: self.attribute(base, name, frame)))
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
         """The possible values of ``base.name``."""
@@ -562,3 +562,8 @@ class Evaluator(Frames):
         receiver = function.receiver or made.receiver
         bound = FunctionValue(function.ref, function.outer, receiver) if receiver is not None else function
         return self.entered_frame(bound, self.arguments(frame, call), frame.depth + 1)
+
+
+def _called(frame: Frame, number: int, values: Values) -> Values:
+    """The values of a name or an attribute; where it is called, it is not None, or the program ends there."""
+    return values - _NONE if len(values) > 1 and number in frame.code.called else values

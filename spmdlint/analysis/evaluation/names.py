@@ -65,7 +65,13 @@ class Names:
                     values, *self._set_by(module.path, self.setters(module).get(operation.name, ()), operation.name)
                 )
             return self._opened(values, frame, operation.name, number) or self.global_name(module, operation.name)
-        return self.global_name(module, operation.name)
+        values = self.global_name(module, operation.name)
+        if operation.name in function.globals and operation.name in function.stores and frame.given:
+            # What this very call sets, with what it was given, in place of what any call sets.
+            free, own = self.ev.free_frame(frame.ref), sorted(function.stores[operation.name])
+            values -= join(*(self.ev.value(free, store) for store in own))
+            values = join(values, *(self.ev.value(frame, store) for store in own))
+        return values
 
     def name_in(self, frame: Frame, name: str) -> Values:
         """The possible values of a name of an enclosing function: any of its stores that can run."""

@@ -70,7 +70,7 @@ _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
 class LocalNumber(Struct, frozen=True):
-    """A number from this process's rows that only some processes report: the call, the branch, and its origin."""
+    """A number from this process's rows that only some processes report: the call, the condition, and its origin."""
 
     site: Site
     guard: Site
@@ -222,7 +222,7 @@ class RowConditions:
 
 
 class LocalNumbers:
-    """Finds such numbers that are reported under a branch on the process index."""
+    """Finds such numbers that are reported under a condition on the process index."""
 
     def __init__(
         self,
@@ -266,7 +266,29 @@ class LocalNumbers:
                         nearer = number not in innermost or len(arm) < innermost[number][0]
                         if nearer and not _made_in(frame, arm, reason):
                             innermost[number] = (len(arm), found)
+            calls = frame.code.calls_in(sorted(live))
+            silent = {number: test for number, call in calls if (test := self._switched_off(frame, call)) is not None}
+            for number, reason in self._told(frame, sorted(live)) if silent else ():
+                if number in silent:
+                    innermost.setdefault(number, (0, LocalNumber(Site(ref, number), silent[number], reason)))
             yield from (found for _, (_, found) in sorted(innermost.items()))
+
+    def _switched_off(self, frame: Frame, call: s.Call) -> Site | None:
+        """The condition on the process index with which the object was made that a call reports to."""
+        method = frame.code.operations[call.function]
+        if not isinstance(method, s.Attribute):
+            return None
+        for made in ordered(self.ev.value(frame, method.base)):
+            if not isinstance(made, (Applied, Called)):
+                continue
+            maker = self.ev.free_frame(made.site.ref)
+            making = maker.code.operations[made.site.number]
+            for argument in making.arguments if isinstance(making, s.Call) else ():
+                if isinstance(maker.code.operations[maker.code.root_of(argument.value)], (s.Compare, s.Unary)):
+                    reason = self.variance.of(maker, argument.value)
+                    if reason is not None and reason.kind == "identity":
+                        return Site(maker.ref, argument.value)
+        return None
 
     def _told_by(self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, depth: int) -> Reason | None:
         """Why a function of the project tells such rows that a call passes it."""

@@ -204,9 +204,12 @@ class Bodies:
         return list(self._mapped.values())
 
     def of_rows(self, applied: Applied) -> Mapped | None:
-        """The map over rows that a library call has made."""
+        """The map over rows that a library call has made, as seen from here or, where there is one, from elsewhere."""
         self._run()
-        return self._mapped.get(applied)
+        if applied not in self._mapped:
+            there = [mapped for made, mapped in self._mapped.items() if made.site == applied.site]
+            return there[0] if len(there) == 1 else None
+        return self._mapped[applied]
 
     def _run(self) -> dict[Unreduced, None]:
         if self._unreduced is None:

@@ -29,10 +29,11 @@ _REDUCTIONS = frozenset(("psum", "pmean"))
 
 
 class KeptGradients(Struct, frozen=True):
-    """Where gradients are reduced along an axis of a map over the devices of one process, and that map."""
+    """Where gradients are reduced along an axis of a map over the devices of one process, that map, and its devices."""
 
     site: Site
     map: Site
+    devices: Site
     body: str
     axis: str
 
@@ -44,24 +45,26 @@ def kept_gradients(calls: Calls, reach: Reach, placement: Placement, multi: Mult
         named = bound_axes(calls, use.applied).names
         if known is None or not known.by_hand or len(named) != 1 or use.frame.ref in reach.traced:
             continue
-        if not _is_local(placement, use, known) or not multi.surely_runs_several(use.frame.ref.path):
+        devices = _own_devices(placement, use, known)
+        if devices is None or not multi.surely_runs_several(use.frame.ref.path):
             continue
         for ref in dict.fromkeys(
             target.frame.ref for target in calls.targets(use.applied, Arguments(open=True), use.frame.depth)
         ):
             reduced = _reduced(calls.ev, ref)
             if reduced is not None:
-                yield KeptGradients(reduced, use.site, calls.ev.project.function(ref).name, min(named))
+                yield KeptGradients(reduced, use.site, devices, calls.ev.project.function(ref).name, min(named))
 
 
-def _is_local(placement: Placement, use: MapUse, known: Known) -> bool:
-    """Whether the devices that a map is given are this process's."""
+def _own_devices(placement: Placement, use: MapUse, known: Known) -> Site | None:
+    """Where a map is given devices, if they are this process's."""
     call = use.frame.code.operations[use.site.number]
     given = passed(call, "devices", known.positional) if isinstance(call, s.Call) else None
     if given is not None:
-        return placement.surely(OWN_DEVICES, use.frame, given) is not None
+        own = placement.surely(OWN_DEVICES, use.frame, given) is not None
+        return Site(use.frame.ref, given) if own else None
     devices = certain(placement.ev.argument(use.applied, "devices") or frozenset())
-    return isinstance(devices, Applied) and devices.name in placement.table.local
+    return use.site if isinstance(devices, Applied) and devices.name in placement.table.local else None
 
 
 def _reduced(ev: Evaluator, ref: FunctionRef) -> Site | None:

@@ -146,6 +146,8 @@ class Lives(Property):
             gathers = any(ref.path == frame.ref.path for ref in origins.reach.calling(self.table.gatherers))
             if gathers and not origins.reach.callers.get(frame.ref):
                 return self._is("devices", frame, number, "this file gathers from all processes: it is their mesh")
+        if isinstance(operation, s.Store):
+            return None  # of the value itself, that was asked already
         if not self.other or self.walks[self.asked, False].of(frame, number) is not None:
             return None
         return self._unknown(frame, number)
@@ -157,7 +159,7 @@ class Lives(Property):
             return self._is("own", frame, number, f".{operation.name} has what is on this process")
         if operation.name in self.table.views or (operation.name == "sharding" and not self.asked.lists):
             return origins.of(frame, operation.base)
-        if operation.name in self.table.properties:
+        if operation.name in self.table.properties or (operation.name in self.table.listing and not self.asked.lists):
             return self._is("host", frame, number, "it is a value of the host")
         return CONTINUE
 
