@@ -91,14 +91,20 @@ class MultiProcess:
     def joins(self, path: Path) -> bool:
         """Whether a file's processes certainly know one another through JAX's service; if not, each lists its own CPUs.
 
-        Its program starts that service, or uses something that needs it.
+        Either its program starts that service, or the file uses something that needs it.
         """
-        return self.always or self._any_around(path, self._meets)
+        return self.always or self._meets(path) or self._any_around(path, self._starts)
+
+    def meets(self, path: Path) -> bool:
+        """Whether the processes of a program meet anywhere: they know one another, if not one another's CPUs."""
+        return self.joins(path) or self._any_around(path, self._meets)
 
     def _meets(self, path: Path) -> bool:
-        module = self.project.modules[path]
-        uses = any(_meets(operation) for function in module.summary.functions for operation in function.operations)
-        return uses or starts_processes(module)
+        functions = self.project.modules[path].summary.functions
+        return any(_meets(operation) for function in functions for operation in function.operations)
+
+    def _starts(self, path: Path) -> bool:
+        return starts_processes(self.project.modules[path])
 
     def tests_one_process(self, path: Path) -> bool:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, certain, constant
 from spmdlint.program import summary as s
@@ -184,20 +185,28 @@ def _each(
 
 
 def _returned(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> list[Place]:
-    """The places of what a call of a function of the project returns; of an iteration, what its generator yields."""
+    """The places of what a call of a function of the project returns; of an iteration, what its generator yields.
+
+    The call may run one of several functions, which are all of the project.
+    """
     iterated = operation.iterable if isinstance(operation, s.Next) else None
     call = frame.code.operations[frame.code.root_of(iterated)] if iterated is not None else operation
     if not isinstance(call, s.Call):
         return []
-    made = certain(evaluator.value(frame, call.function))
-    callee = evaluator.objects.called(made) if made is not None else None
-    if not isinstance(callee, FunctionValue) or evaluator.project.function(callee.ref).generator is (iterated is None):
-        return []
-    inner = evaluator.entered_frame(callee, evaluator.arguments(frame, call), frame.depth + 1)
-    if inner is None:
-        return []
-    given = returns(evaluator, inner) if iterated is None else ((n, o.value) for n, o in inner.code.of_kind(s.Yield))
-    return [(inner, value) for _, value in given if value is not None]
+    found: list[Place] = []
+    for made in ordered(evaluator.value(frame, call.function)):
+        callee = evaluator.objects.called(made)
+        if not isinstance(callee, FunctionValue):
+            return []
+        if evaluator.project.function(callee.ref).generator is (iterated is None):
+            return []
+        inner = evaluator.entered_frame(callee, evaluator.arguments(frame, call), frame.depth + 1)
+        if inner is None:
+            return []
+        yields = inner.code.of_kind(s.Yield)
+        given = returns(evaluator, inner) if iterated is None else ((n, each.value) for n, each in yields)
+        found += [(inner, value) for _, value in given if value is not None]
+    return found
 
 
 def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | None]]:

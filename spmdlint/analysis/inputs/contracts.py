@@ -200,7 +200,8 @@ class Contracts:
             return reason.kind == _OWN
         path, layout = demand.frame.ref.path, demand.layout
         local = layout is not None and on_local_devices(layout)
-        return not local and self.multi.joins(path) and not self.multi.tests_one_process(path)
+        several = self.multi.joins(path) or (reason.kind == _OWN and self.multi.meets(path))
+        return several and not local and not self.multi.tests_one_process(path)
 
     def _is_shared(self, demand: Demand, reason: Reason) -> bool:
         return self.seeds.are_shared(demand.frame, demand.call, demand.value, reason)
