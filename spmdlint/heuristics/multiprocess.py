@@ -84,15 +84,11 @@ class MultiProcess:
 
     def needs(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process."""
-        return self.always or (
-            self.says(path) and any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
-        )
+        strong = (sign for sign in self._signs(path) if getattr(sign, "name", "") not in _WEAK)
+        return self.always or (self.says(path) and any(True for _ in strong))
 
     def joins(self, path: Path) -> bool:
-        """Whether a file's processes certainly know one another through JAX's service; if not, each lists its own CPUs.
-
-        Either its program starts that service, or the file uses something that needs it.
-        """
+        """Whether processes certainly know one another through JAX's service; if not, each lists its own CPUs."""
         return self.always or self._meets(path) or self._any_around(path, self._starts)
 
     def meets(self, path: Path) -> bool:
@@ -108,9 +104,8 @@ class MultiProcess:
 
     def tests_one_process(self, path: Path) -> bool:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
-        if self.always or not is_named_as_test(path):
-            return False
-        return {getattr(sign, "name", None) for sign in self._signs(path)} <= _OF_ARRAYS
+        named = {getattr(sign, "name", None) for sign in self._signs(path)}
+        return not self.always and is_named_as_test(path) and named <= _OF_ARRAYS
 
     def has_several(self, path: Path) -> bool:
         """Whether a program names what is of no use to a single process, or the file counts its own devices apart."""
@@ -134,9 +129,7 @@ class MultiProcess:
     def _is_sign(self, path: Path, function: s.Function, operation: s.Operation) -> bool:
         if isinstance(operation, s.Attribute):
             return operation.name in _SIGNS or starts(function, operation)
-        if not isinstance(operation, s.Import):
-            return False
-        if operation.name not in _SIGNS and _SIGNS.isdisjoint(operation.module.split(".")):
+        if not isinstance(operation, s.Import) or _SIGNS.isdisjoint((operation.name, *operation.module.split("."))):
             return False
         # A module of the project that is called like one of JAX is a sign only for what stands in it.
         module = self.project.modules[path]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from spmdlint.knowledge.files import read_file
 
@@ -38,6 +38,8 @@ class OfRows(Struct, frozen=True):
     split: frozenset[str]
     split_own: frozenset[str]
     pick: frozenset[str]
+    reductions: frozenset[str]
+    derivatives: frozenset[str]
     local_count: frozenset[str]
     counters: frozenset[str]
     own_models: frozenset[str]
@@ -85,11 +87,7 @@ def typing_table() -> Typing:
                 below.append((name, typed))
             else:
                 exact[name] = typed
-    methods = table["methods"]
-    sets = {name: frozenset(given) for name, given in methods.items() if isinstance(given, list)}
-    of_rows = OfRows(**{name: frozenset(given) for name, given in table["rows"].items()})
-    of_methods = Methods(module=methods["module"], fixed=methods["fixed"], **sets)
-    optimizers = Optimizers(**{name: frozenset(given) for name, given in table["optimizers"].items()})
-    stacks = frozenset(table["made_of"]["parts"])
+    rows, methods = convert(table["rows"], OfRows), convert(table["methods"], Methods)
+    optimizers, stacks = convert(table["optimizers"], Optimizers), frozenset(table["made_of"]["parts"])
     shaped_by = {name: frozenset(given) for name, given in table["shaped_by"].items()}
-    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers, stacks, shaped_by)
+    return Typing(exact, tuple(below), table["rules"], methods, rows, optimizers, stacks, shaped_by)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from spmdlint.analysis.axes.permutations import (
     BadGroups,
@@ -31,7 +30,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
@@ -46,9 +45,7 @@ class AxisSize(Property):
         self.frame = frame
         self.axis = axis
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Load, s.Store)):
             return CONTINUE if len(frame.code.function.stores.get(operation.name, ())) < 2 else None
         if isinstance(operation, s.Subscript):

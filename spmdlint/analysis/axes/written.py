@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.callgraph.calls import Calls, says_who
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 
 class Written(Property):
     """Whether a value is a display or a comprehension, or made by a library function, at an operation."""
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Item):
             return of_element(origins, frame, operation)
         made = isinstance(operation, (s.Display, s.Collected, s.Binary))
@@ -33,9 +29,7 @@ class Spelled(Property):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Const):
             text = f"{self.name!r} is written here"
             return Reason(Site(frame.ref, number), text, "written") if operation.value == self.name else None

@@ -7,7 +7,6 @@ the host computes from them is a number of this process, whatever the name of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from msgspec import Struct
 
@@ -15,7 +14,7 @@ from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, given_to
+from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -34,7 +33,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.length import is_called_own_part
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import named, reading
 from spmdlint.program import summary as s
@@ -52,7 +51,6 @@ _CARRIERS |= {"collections.Counter"}
 _MADE_OF = (s.Item, s.Unary, s.Binary, s.Compare, s.BoolOp, s.Display, s.FString, s.Next)
 _PRINT = "builtins.print"
 """The one of Python's own functions that tells a number to somebody, as a logger does."""
-_FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
 # What shows some examples to a person: no statistic, so nothing to reduce.
 _SAMPLES = frozenset(
@@ -96,9 +94,7 @@ class LocalRows(Property):
                 refs.append(ref)
         return frozenset(project.component[ref.path] for ref in refs)
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Call, s.Item, s.Subscript, s.Attribute)):
             differs = self.outputs.differs(frame, number)
             if differs is not None:
@@ -142,7 +138,7 @@ class LocalRows(Property):
         return guarded(origins, self.control, frame, number) if is_field else None
 
     @staticmethod
-    def _call(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | Literal["continue"] | None:
+    def _call(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         arguments = [argument.value for argument in operation.arguments]
         callees = origins.ev.value(frame, operation.function)
         for callee in ordered(callees):
@@ -301,8 +297,9 @@ class LocalNumbers:
 
     def _told(self, frame: Frame, blocks: list[int], depth: int = _DEPTH) -> Iterator[tuple[int, Reason]]:
         """The calls in some blocks that are given rows of this process, and the reasons of these rows."""
+        kept = {put for puts in frame.code.filling.values() for put in puts}
         for number, operation in frame.code.calls_in(blocks):
-            if operation.decorator or not (tells := self._tells(frame, operation)):
+            if operation.decorator or number in kept or not (tells := self._tells(frame, operation)):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
             if found is not None and isinstance(tells, FunctionValue):
@@ -331,8 +328,6 @@ class LocalNumbers:
 
         A function of the project may lead to one.
         """
-        if _fills(frame, operation):
-            return False
         callees = self.ev.value(frame, operation.function)
         method = frame.code.operations[operation.function]
         names = [callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)]
@@ -351,16 +346,6 @@ class LocalNumbers:
     def _is_mapped(self, made: Applied) -> bool:
         known = self.ev.knowledge.get(made.name)
         return known is not None and known.kind in ("map", "jit", "transform")
-
-
-def _fills(frame: Frame, call: s.Call) -> bool:
-    """Whether a call puts something into a list or dictionary that the function has made."""
-    method = frame.code.operations[call.function]
-    base = frame.code.operations[method.base] if isinstance(method, s.Attribute) else None
-    if not isinstance(method, s.Attribute) or method.name not in _FILLERS or not isinstance(base, s.Load):
-        return False
-    made = given_to(frame.code.function, base.name)
-    return bool(made) and all(isinstance(each, (s.Display, s.DictDisplay)) for each in made)
 
 
 def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:

@@ -28,7 +28,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -65,9 +65,7 @@ class CountedBy(Property):
         self.counters = counters
         self.text = text
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
@@ -96,9 +94,7 @@ class CountedBy(Property):
             return CONTINUE
         return None
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         callee = certain(origins.ev.value(frame, operation.function))
         if not isinstance(callee, External):
             method = origins.ev.function(frame).operations[operation.function]

@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.environment import variable_read
-from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
@@ -184,9 +184,7 @@ class Portion(Property):
         self.quantities = quantities
         self.units = units
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
             count = self.quantities.of(frame, operation.right)
             if count is not None and count.role == "count" and count.unit in self.units:
@@ -203,9 +201,7 @@ class Whole(Property):
     def __init__(self, quantities: Quantities) -> None:
         self.quantities = quantities
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Call, s.Load)):
             count = self.quantities.of(frame, number)
             if count is not None and (count.role, count.unit) == ("count", "device"):
@@ -217,7 +213,7 @@ class Whole(Property):
         return CONTINUE if isinstance(operation, CARRIES) else None
 
 
-def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Answer:
     """Why a call that returns an argument, perhaps rounded, has the property; the project's functions are followed."""
     for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, External):

@@ -14,14 +14,12 @@ from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
-from spmdlint.knowledge.typing import Typing
+from spmdlint.knowledge.typing import Typing, typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
 _PUT = "jax.device_put"
-_REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = "jax.lax.axis_index"
-_DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
@@ -68,7 +66,9 @@ def trains_together(evaluator: Evaluator, reach: Reach, ref: FunctionRef) -> boo
     only one of them, by its index, puts in.
     """
     component, project = evaluator.project.component, evaluator.project
-    here = [other for other in reach.calling(_REDUCTIONS) if component[other.path] == component[ref.path]]
+    here = [
+        other for other in reach.calling(typing_table().rows.reductions) if component[other.path] == component[ref.path]
+    ]
     asking = {_outermost(project, other) for other in reach.calling((_INDEX,))}
     return bool(here) and not any(
         _outermost(project, other) in asking and not _derives(evaluator, other) for other in here
@@ -86,8 +86,8 @@ def _outermost(project: Project, ref: FunctionRef) -> FunctionRef:
 
 def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
     """Whether a function takes derivatives: a step of training, and not a broadcast."""
-    outer = _outermost(evaluator.project, ref)
-    return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
+    around = (ref, _outermost(evaluator.project, ref))
+    return any(evaluator.code(each).mentions(typing_table().rows.derivatives) for each in around)
 
 
 def _is_whole(evaluator: Evaluator, placement: Placement, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:

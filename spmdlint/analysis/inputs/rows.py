@@ -7,7 +7,6 @@ to make them `4 * jax.device_count()` long have rows for all of these devices, t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -18,7 +17,7 @@ from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.lastbatch import BATCHERS
-from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
@@ -33,9 +32,7 @@ class Batches(Property):
     def __init__(self, size: Callable[[Frame, int], Reason | None]) -> None:
         self.size = size
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Item, s.Subscript)):
             found = of_element(origins, frame, operation)
             return found if found != CONTINUE else None
@@ -68,9 +65,7 @@ class Rows(Property):
         self.leading = leading
         self.batches = batches
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Next):
             return self.batches.of(frame, operation.iterable)
         if isinstance(operation, (s.Item, s.Subscript)):
@@ -95,7 +90,7 @@ class Rows(Property):
         key = constant(self.ev.value(frame, operation.index))
         return origins.of(frame, operation.base) if key is not None and isinstance(key.value, str) else None
 
-    def _call(self, origins: Origins, frame: Frame, call: s.Call) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, call: s.Call) -> Answer:
         for callee in ordered(self.ev.value(frame, call.function)):
             if isinstance(callee, External):
                 return self._library(origins, frame, call, callee.name)

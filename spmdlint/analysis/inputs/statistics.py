@@ -30,12 +30,12 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.idle import AVERAGING
 from spmdlint.program.link import FunctionRef
 
 STATISTICS = "batch_stats"
-_REDUCTIONS = frozenset(("jax.lax.pmean", "jax.lax.psum"))
 _STATES = ("stat", "variables", "mutable")
 _ANY_TREE = frozenset(("x", "tree", "t", "leaf"))
 _SPREADING = frozenset(("axis_name", "bn_axis_name", "cross_replica_axis"))
@@ -175,7 +175,7 @@ class Statistics:
             given = [argument.value for argument in call.arguments]
             callees = self.ev.value(frame, call.function)
             names = {callee.name for callee in callees if isinstance(callee, (External, Applied))}
-            if names & _REDUCTIONS and any(self._is_state(frame, value) for value in given):
+            if names & typing_table().rows.reductions and any(self._is_state(frame, value) for value in given):
                 return True
             spread = any(argument.keyword in _SPREADING for argument in call.arguments)
             # A layer may be given its axis before it is made: partial(nn.BatchNorm, axis_name="batch").

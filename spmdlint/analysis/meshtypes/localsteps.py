@@ -20,12 +20,9 @@ from spmdlint.analysis.placement.kinds import OWN_DEVICES
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
-from spmdlint.knowledge.typing import Typing
+from spmdlint.knowledge.typing import Typing, typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-
-_DERIVATIVES = frozenset(("grad", "value_and_grad"))
-_REDUCTIONS = frozenset(("psum", "pmean"))
 
 
 class KeptGradients(Struct, frozen=True):
@@ -69,13 +66,14 @@ def _own_devices(placement: Placement, use: MapUse, known: Known) -> Site | None
 
 def _reduced(ev: Evaluator, ref: FunctionRef) -> Site | None:
     """The reduction in a function that takes derivatives, or in one that is defined in it."""
-    within = {ref.index: ref}
+    rows, within = typing_table().rows, {ref.index: ref}
+    reductions = frozenset(name.rpartition(".")[2] for name in rows.reductions)
     for function in ev.project.modules[ref.path].summary.functions[ref.index + 1 :]:
         if function.parent in within:
             within[function.index] = ev.project.ref(ref.path, function.index)
-    if not any(ev.code(each).mentions(_DERIVATIVES) for each in within.values()):
+    if not any(ev.code(each).mentions(rows.derivatives) for each in within.values()):
         return None
-    return next((Site(each, n) for each in within.values() for n in ev.code(each).calls_named(_REDUCTIONS)), None)
+    return next((Site(each, n) for each in within.values() for n in ev.code(each).calls_named(reductions)), None)
 
 
 def averaged_later(ev: Evaluator, calls: Calls, table: Typing, sites: Iterable[Site], axis: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -22,7 +20,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import sorted_by_length
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
@@ -39,9 +37,7 @@ class ListingOrder(Property):
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Load):
             if operation.name in frame.code.sorted_names:
                 return None
@@ -81,9 +77,7 @@ class ListingOrder(Property):
             return None
         return Reason(Site(frame.ref, made), f"{known.name}() promises no order", "listing")
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         callees = origins.ev.value(frame, operation.function)
         for callee in ordered(callees):
             if isinstance(callee, External):

@@ -5,8 +5,6 @@ Python seeds the hash of strings differently in each process. A set of numbers o
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
@@ -16,7 +14,7 @@ from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, E
 from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds
 from spmdlint.program import summary as s
@@ -34,9 +32,7 @@ _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_M
 class SetOrder(Property):
     """The value is a set, or lists one in the set's own order."""
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         site = Site(frame.ref, number)
         if isinstance(operation, s.Display):
             if (
@@ -116,9 +112,7 @@ class SetOrder(Property):
         found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         return origins.step(frame, number, "it is listed in the order of the set", found) if found else None
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         site = Site(frame.ref, number)
         arguments = [argument.value for argument in operation.arguments]
         function = origins.ev.function(frame)

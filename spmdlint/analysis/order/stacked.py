@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from msgspec import Struct
 
@@ -17,7 +16,7 @@ from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.evened import ARRANGING
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 _DEPTH = 4
@@ -76,9 +75,7 @@ class Columns(Property):
     def __init__(self, order: Origins) -> None:
         self.order = order
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
         if isinstance(operation, s.Display):
@@ -94,9 +91,7 @@ class Columns(Property):
             return self._call(origins, frame, number, operation)
         return CONTINUE
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             known = origins.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.stacks and operation.arguments:
@@ -131,9 +126,7 @@ class ListedDimensions(Struct, frozen=True):
 class HeldOrder(SetOrder):
     """The value is a set, lists one in its order, or holds such a list: ``((left, right), ())``, ``"".join(names)``."""
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Display) and operation.kind != "set":
             return origins.any_of(frame, operation.elements)
         if isinstance(operation, s.FString):

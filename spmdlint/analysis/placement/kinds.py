@@ -35,7 +35,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.items import of_lookup
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.walk import Walk
 from spmdlint.knowledge.load import Known
@@ -44,7 +44,6 @@ from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 
 Place: TypeAlias = Literal["host", "own", "rows", "split", "whole", "over", "devices", "own devices"]
-Answer: TypeAlias = Reason | Literal["continue"] | None
 _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"

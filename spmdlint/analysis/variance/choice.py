@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Instance, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -24,9 +23,7 @@ class Choice(Property):
     def __init__(self, control: Control) -> None:
         self.control = control
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
             if origins.ev.decided(frame, operation.test) is None:
                 return self._by(frame, operation.test) or CONTINUE

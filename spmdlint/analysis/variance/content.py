@@ -8,7 +8,6 @@ reported where nothing is proven.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import put_into
@@ -45,7 +44,7 @@ from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_i
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
@@ -99,9 +98,7 @@ class Variance(Property):
         self.conditions = Conditions(control.ev)
         self.caught = Caught(raised, control)
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Compare):
             return of_comparison(origins, self.presence, frame, number, operation)
         if isinstance(operation, s.Display):
@@ -135,9 +132,7 @@ class Variance(Property):
             return self._call(origins, frame, number, operation)
         return self._by_control(origins, frame, number, operation)
 
-    def _by_control(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def _by_control(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         """Why a value varies because of the control flow that led to it."""
         if isinstance(operation, s.Caught):
             return self.caught.of_own_data(origins, frame, number) or self.raised.reason(frame, number)
@@ -178,7 +173,7 @@ class Variance(Property):
         drawn = found is not None and found.kind in ("entropy", "data", "ragged")
         return origins.step(frame, number, "what the list takes depends on it", found) if found and drawn else None
 
-    def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | Literal["continue"] | None:
+    def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Answer:
         values = origins.ev.value(frame, operation.base)
         made_here = not any(isinstance(value, Instance) for value in values)
         if made_here and origins.ev.objects.patched.on_others(operation.name, frame.ref.path):
@@ -311,9 +306,7 @@ class Variance(Property):
             return found
         return Reason(Site(frame.ref, number), "this is sliced by the process index", "data", found)
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         arguments = [argument.value for argument in operation.arguments]
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, Applied):
@@ -396,9 +389,7 @@ class Variance(Property):
             return None
         return self.own_device.any_of(frame, arguments)
 
-    def _of_library(
-        self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _of_library(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Answer:
         """Why the result of a library function that is not a source varies with its arguments."""
         known = self.knowledge.get(name)
         arguments = [argument.value for argument in operation.arguments]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from spmdlint.analysis.evaluation.elements import elements, entries, returns
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, certain, constant
 from spmdlint.analysis.variance.arguments import kind_of
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _CALLS = 3  # calls above one another through which a tuple is passed
 
 
-def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> Reason | Literal["continue"] | None:
+def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> Answer:
     """Why the selected element has the property; CONTINUE if the tuple is not written out anywhere."""
     selected = _selected(origins, frame, operation)
     if selected is None:

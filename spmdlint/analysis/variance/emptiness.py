@@ -6,14 +6,12 @@ code tests whether there are any, the answer is no on some processes.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.guarded import tells_who
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
@@ -24,9 +22,7 @@ class Emptiness(Property):
 
     content: Origins
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Collected):
             found = self.content.any_of(frame, filters(origins, frame, operation))
             if found is not None and tells_who(found):
@@ -49,7 +45,7 @@ class Emptiness(Property):
         return Reason(Site(frame.ref, number), "nothing is left in it on some processes", "group", found)
 
     @staticmethod
-    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Answer:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "size"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.elements import entries
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.element import of_element, of_entry
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 _HOLDERS = frozenset(f"builtins.{name}" for name in "list tuple dict iter".split())
@@ -22,9 +20,7 @@ class Inside(Property):
 
     length: Origins
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Display, s.DictDisplay)):
             inside = operation.elements if isinstance(operation, s.Display) else operation.values
             return self.length.any_of(frame, inside)
@@ -38,9 +34,7 @@ class Inside(Property):
             return self._filled(origins, frame, number, operation) or CONTINUE
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         callees = origins.callees(frame, operation)
         arguments = [argument.value for argument in operation.arguments if not argument.star]
         for function in origins.calls.run_by(callees, frame, operation):

@@ -8,7 +8,6 @@ this process's own examples. The value here is an iterable of such batches, a ba
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
@@ -18,7 +17,7 @@ from spmdlint.analysis.evaluation.values import Constant, External, Frame, Funct
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.ownwindow import of_short_batch
 from spmdlint.analysis.variance.padding import keeps_sizes
 from spmdlint.analysis.variance.shape import MAPPERS
@@ -44,9 +43,7 @@ class LastBatch(Property):
         self.content = content
         self.lengths = lengths
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Next):
@@ -74,9 +71,7 @@ class LastBatch(Property):
             return CONTINUE
         return None
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         arguments = [argument.value for argument in operation.arguments]
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, FunctionValue):

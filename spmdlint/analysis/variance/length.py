@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
@@ -49,7 +48,7 @@ from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.makeup import make_up
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.parts import deals, of_part, of_split
 from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
@@ -86,9 +85,7 @@ class Length(Property):
         self.dealt = Dealt(control)
         self.iterated = Iterated(self)
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             part = self._data(of_split(self.content, frame, operation), frame, number, "a window by process index")
             return part or self._call(origins, frame, number, operation)
@@ -281,9 +278,7 @@ class Length(Property):
 
     # -- calls
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         for callee in origins.callees(frame, operation):
             if isinstance(callee, Applied) and is_partial(origins.ev, callee):
                 return CONTINUE

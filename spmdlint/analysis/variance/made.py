@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 
 class Made(Property):
     """The value is made by a call of a library or of a generator, or is written out."""
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             project = origins.ev.project
             callees = [v for v in origins.ev.value(frame, operation.function) if isinstance(v, FunctionValue)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
@@ -51,6 +51,8 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
 
 CONTINUE: Literal["continue"] = "continue"
+Answer: TypeAlias = Reason | Literal["continue"] | None
+"""Of one operation: why it has a property, None if it has not, or CONTINUE to look further back."""
 CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.BoolOp, s.Enter)
 """The operations that hand on a value as it is, for properties that computing ends."""
 
@@ -59,10 +61,8 @@ class Property(ABC):
     """A property of values that flows with data."""
 
     @abstractmethod
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
-        """The answer of one operation: why it has the property, None if it has not, CONTINUE to look further back."""
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
+        """The answer of one operation."""
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """The answer of one operation if the walk has found nothing further back."""

@@ -7,7 +7,6 @@ others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, certain
@@ -16,7 +15,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import decided, set_by_some, tells_who
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -32,9 +31,7 @@ class Presence(Property):
         self.control = control
         self.handed = handed
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
             if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
                 return self.content.of(frame, operation.test) or CONTINUE

@@ -7,14 +7,13 @@ data.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values, certain, constant
 from spmdlint.analysis.evaluation.values import Collection as Written
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -33,9 +32,7 @@ class Lengths(Property):
 
     content: Origins
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         ev = origins.ev
         if isinstance(operation, s.Collected):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)

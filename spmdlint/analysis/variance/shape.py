@@ -7,7 +7,7 @@ only the target size counts. An array of a process's share has the share's lengt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.code import LINKS
@@ -23,7 +23,7 @@ from spmdlint.analysis.variance.evened import size_reached
 from spmdlint.analysis.variance.guarded import decided
 from spmdlint.analysis.variance.items import of_appended
 from spmdlint.analysis.variance.makeup import JOINED, make_up
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
@@ -52,9 +52,7 @@ class Shape(Property):
     def __init__(self, control: Control) -> None:
         self.control = control
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             return self._of_texts(origins, frame, number, operation) or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
@@ -117,7 +115,7 @@ class Shape(Property):
         found = origins.of(frame, operation.base) if operation.name in ENCODED else None
         return found if found is not None and found.kind == LONGEST else None
 
-    def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | Literal["continue"] | None:
+    def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Answer:
         """Why the value of a name differs in shape, together with what was put into it."""
         puts = {
             place: put
@@ -258,9 +256,7 @@ class Shape(Property):
         found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
         return found if found is not None and found.kind in (SELECTED, "data") else None
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         arguments = [argument.value for argument in operation.arguments]
         function = origins.ev.function(frame)
         for callee in ordered(origins.ev.value(frame, operation.function)):
@@ -337,9 +333,7 @@ class Shape(Property):
         """Why the number of elements of an array differs."""
         return self.length.of(frame, array) or origins.of(frame, array)
 
-    def _method(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute
-    ) -> Reason | Literal["continue"] | None:
+    def _method(self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute) -> Answer:
         """Why the result of an array's method, or of a method that makes an array of a size, differs in shape."""
         arguments = [argument.value for argument in operation.arguments]
         if method.name == "reshape":

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance, certain
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
@@ -29,9 +28,7 @@ class Number(Property):
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Attribute, s.Subscript)):
             found = self.sources.of_name(frame, number)
             return found if found is not None and found.kind == _OWN else CONTINUE

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 
@@ -17,9 +15,7 @@ class ShuffledOrder(Property):
 
     content: Origins
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Load):
             return self._shuffled_in_place(origins, frame, number, operation.name) or CONTINUE
         if isinstance(operation, s.Collected):
@@ -34,9 +30,7 @@ class ShuffledOrder(Property):
             return self._call(origins, frame, number, operation)
         return CONTINUE
 
-    def _call(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call
-    ) -> Reason | Literal["continue"] | None:
+    def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         arguments = [argument.value for argument in operation.arguments]
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):

@@ -7,7 +7,6 @@ passes None instead of a value leaves the others waiting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, guarded, tells_who
 from spmdlint.analysis.variance.narrowed import narrowed
-from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.presence import is_none
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.program import summary as s
@@ -41,9 +40,7 @@ class Structure(Property):
         self.conditions = Conditions(control.ev)
         self.grown = Grown(control)
 
-    def step(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
-    ) -> Reason | Literal["continue"] | None:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
             found = self.content.of(frame, operation.test)
             if _differ(origins, frame, (operation.body, operation.orelse)):
@@ -94,7 +91,7 @@ class Structure(Property):
         return None
 
     @staticmethod
-    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Answer:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 known = origins.ev.knowledge.get(callee.name)
