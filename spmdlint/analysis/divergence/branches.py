@@ -21,9 +21,9 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.balanced import Balanced
 from spmdlint.analysis.divergence.filetests import FileTests
+from spmdlint.analysis.divergence.followers import one_follows
 from spmdlint.analysis.divergence.once import not_made_before
 from spmdlint.analysis.divergence.receivers import ChosenCall, ChosenCalls, chosen_by
-from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
@@ -34,12 +34,12 @@ from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.caught import catches_end
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
-from spmdlint.analysis.variance.dealt import dealt_by
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import told_by_others, waits_for_others
 from spmdlint.analysis.variance.raised import ways
+from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -354,7 +354,7 @@ class Divergences:
         sides: list[tuple[Calls, Calls]] = [(first, second)]
         if again is not None and not any(failed):
             terms = self._terms(frame, (yes, no), join, again, ways)
-            if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
+            if equal(*terms) or one_follows(self.ev, self.effects, frame, first, second):
                 return "both branches make the same calls in the end, or one serves the other"
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
@@ -383,7 +383,7 @@ class Divergences:
         """The calls of both arms that count behind the condition, without those that all processes made before."""
         left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in arms)
         counting = [self._counting(frame, calls, reason, loop) for calls in left]
-        if dealt_by(self.facets.content, frame, test) is not None:
+        if stride_of(self.facets.content, frame, test) is not None:
             return [tuple(c for c in calls if c.strength == "strong") for calls in counting]
         return counting
 

@@ -15,9 +15,9 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.variance.cuts import cut_by
-from spmdlint.analysis.variance.dealt import dealt_by
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
@@ -209,7 +209,7 @@ class Listings:
             return
         for block in sorted(self.ev.flow(frame.ref).loop_body(header)):
             test = frame.code.function.blocks[block].test
-            found = dealt_by(self.variance, frame, test) if test is not None else None
+            found = stride_of(self.variance, frame, test) if test is not None else None
             counted = frame.code.operations[frame.code.root_of(found[1])] if found is not None else None
             if found is not None and isinstance(counted, s.Item) and (counted.value, counted.index) == (number, 0):
                 yield ListingShare(Site(frame.ref, call.arguments[0].value), reason, found[0])

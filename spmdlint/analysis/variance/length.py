@@ -28,10 +28,10 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.arguments import is_partial
+from spmdlint.analysis.variance.complements import are_complements
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.cuts import cut_by
-from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import (
@@ -47,11 +47,11 @@ from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
-from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.parts import deals, of_part, of_split
 from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
+from spmdlint.analysis.variance.strides import StridedElements
 from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -82,7 +82,7 @@ class Length(Property):
         self.knowledge = knowledge
         self.control = control
         self.grown = Grown(control)
-        self.dealt = Dealt(control)
+        self.strided = StridedElements(control)
         self.iterated = Iterated(self)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -190,7 +190,7 @@ class Length(Property):
 
     def of_dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
         """Why what is kept of a loop's elements differs in number: they are dealt by ``if i % n == rank``."""
-        found = self.dealt.of(self.content, frame, places)
+        found = self.strided.of(self.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
             return None
         return self._data(found[0], frame, found[1], "dealt out by process index, with the remainder not distributed")
@@ -367,7 +367,7 @@ class Length(Property):
 
     def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: Sequence[int]) -> Reason | None:
         """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""
-        if make_up(origins, frame, arguments[0]):
+        if are_complements(origins, frame, arguments[0]):
             return None
         found = sifted.of_filter(self.content, frame, number, list(arguments)) if name == "builtins.filter" else None
         found = found or next(

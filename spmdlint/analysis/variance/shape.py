@@ -17,12 +17,12 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.transfers import whole_result
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
+from spmdlint.analysis.variance.complements import JOINED, are_complements
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
 from spmdlint.analysis.variance.guarded import decided
 from spmdlint.analysis.variance.items import of_appended
-from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
@@ -296,7 +296,7 @@ class Shape(Property):
     def _stacked(self, origins: Origins, frame: Frame, name: str, call: s.Call) -> Reason | None:
         """Why an array that is put together from several arrays differs in shape."""
         parts = call.arguments[0].value
-        if name in JOINED and _along_rows(origins.ev, frame, call) and make_up(origins, frame, parts):
+        if name in JOINED and _along_rows(origins.ev, frame, call) and are_complements(origins, frame, parts):
             return None
         found = origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
         return found or (self._of_put(origins, frame, parts) if name in JOINED else None)

@@ -1,4 +1,4 @@
-"""Elements dealt to the processes one by one, by ``if i % n == rank`` in a loop over all of them.
+"""Strided shares in a loop over all elements: ``if i % n == rank`` takes one element after another for this process.
 
 Some processes then have one element more than others, unless the division leaves no remainder: as with the stride
 ``x[rank::n]``.
@@ -15,7 +15,7 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 
-class Dealt:
+class StridedElements:
     """Recognises operations in a loop that run only for one process's elements. One per run."""
 
     def __init__(self, control: Control) -> None:
@@ -28,7 +28,7 @@ class Dealt:
             around = flow.loops_around(branch.block)
             if not around:
                 continue
-            found = dealt_by(content, frame, branch.test)
+            found = stride_of(content, frame, branch.test)
             each = self._goes_over(content, frame, around[0])
             if found is not None and each is not None:
                 return found[0], branch.test, each
@@ -49,12 +49,12 @@ class Dealt:
         return step.iterable
 
 
-def dealt_by(content: Origins, frame: Frame, test: int) -> tuple[Reason, int] | None:
+def stride_of(content: Origins, frame: Frame, test: int) -> tuple[Reason, int] | None:
     """The process index in ``i % n == rank``, or in its negation, and ``i``: the condition deals elements out."""
     operations = content.ev.function(frame).operations
     operation = operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":
-        return dealt_by(content, frame, operation.operand)
+        return stride_of(content, frame, operation.operand)
     if not isinstance(operation, s.Compare) or operation.operators not in (("==",), ("!=",)):
         return None
     for one, other in (operation.operands, operation.operands[::-1]):

@@ -1,6 +1,6 @@
-"""Processes that serve another one: in a loop they wait for its message, follow it, and leave when it says so.
+"""Processes that follow a leader: in a loop they wait for its message, act on it, and leave when it says so.
 
-What that process sends, and how often, depends on what it does meanwhile: neither repeats the other's code.
+What the leader sends, and how often, depends on what it does meanwhile: neither repeats the other's code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spmdlint.program import summary as s
 _DEPTH = 6
 
 
-def one_serves(
+def one_follows(
     ev: Evaluator, effects: Effects, frame: Frame, one: Sequence[ParallelCall], other: Sequence[ParallelCall]
 ) -> bool:
     """Whether one of two arms serves the other: it waits in a loop for a call that the other arm makes as well."""

@@ -10,7 +10,7 @@ JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
 """Functions that concatenate arrays."""
 
 
-def make_up(origins: Origins, frame: Frame, number: int) -> bool:
+def are_complements(origins: Origins, frame: Frame, number: int) -> bool:
     """Whether several of the joined arrays vary because of one source: their total may be the same everywhere."""
     parts = frame.code.operations[frame.code.root_of(number)]
     if not isinstance(parts, s.Display):
