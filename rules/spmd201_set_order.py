@@ -67,8 +67,8 @@ class SetOrder(OrderedRule):
     Sets of numbers have the same order on all processes and are not reported. Neither is code that does not depend on
     the order: membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary that is passed to JAX
     (which sorts the keys). Lists and dictionaries that are filled in a loop over a set are followed to where they are
-    iterated over. In files that do not look like part of a multi-process program, calls of a bare `jit` and checkpoints
-    count only with `--preview`.
+    iterated over. In files that name nothing of several processes, calls of a bare `jit` and checkpoints count with
+    `--preview`.
     """
 
     code = "SPMD201"

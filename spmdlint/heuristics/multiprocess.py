@@ -80,7 +80,7 @@ class MultiProcess:
         if path not in self._known:
             module = self.project.modules[path]
             self._known[path] = not module.words.isdisjoint(_WORDS) and any(True for _ in self._signs(path))
-        return self._known[path]
+        return self.always or self._known[path]
 
     def needs(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process."""

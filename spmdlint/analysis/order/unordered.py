@@ -139,7 +139,7 @@ class SetLoops:
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
         if ref in self.reach.host:
             calls = self.effects.of_blocks(frame, body)
-            if not self.preview and not self.multi.runs_several(ref.path):
+            if not self.preview and not self.multi.says(ref.path):
                 calls = tuple(c for c in calls if c.strength == "strong" and not c.checkpoint)
             if calls:
                 return "parallel call", calls[0].name, calls[0]
