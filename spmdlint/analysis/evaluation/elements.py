@@ -185,23 +185,19 @@ def _each(
 
 
 def _returned(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> list[Place]:
-    """The places of what a call of a function of the project returns; of an iteration, what its generator yields.
-
-    The call may run one of several functions, which are all of the project.
-    """
+    """The places of what a call of functions of the project returns; of an iteration, what its generators yield."""
     iterated = operation.iterable if isinstance(operation, s.Next) else None
     call = frame.code.operations[frame.code.root_of(iterated)] if iterated is not None else operation
     if not isinstance(call, s.Call):
         return []
     found: list[Place] = []
     for made in ordered(evaluator.value(frame, call.function)):
-        callee = evaluator.objects.called(made)
+        run, arguments = evaluator.through_partial(made, evaluator.arguments(frame, call))
+        callee = evaluator.objects.called(run)
         if not isinstance(callee, FunctionValue):
             return []
-        if evaluator.project.function(callee.ref).generator is (iterated is None):
-            return []
-        inner = evaluator.entered_frame(callee, evaluator.arguments(frame, call), frame.depth + 1)
-        if inner is None:
+        inner = evaluator.entered_frame(callee, arguments, frame.depth + 1)
+        if inner is None or inner.code.function.generator is (iterated is None):
             return []
         yields = inner.code.of_kind(s.Yield)
         given = returns(evaluator, inner) if iterated is None else ((n, each.value) for n, each in yields)

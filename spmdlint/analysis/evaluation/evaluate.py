@@ -515,6 +515,19 @@ class Evaluator(Frames):
         return one(Called(callee, site))
 
     def _call_partial(self, callee: Applied, arguments: Arguments, site: Site, frame: Frame) -> Values:
+        first, merged = self._curried(callee, arguments)
+        return self.each(first, lambda value: self.call(value, merged, site, frame))
+
+    def through_partial(self, value: Value, arguments: Arguments) -> tuple[Value, Arguments]:
+        """What runs if a value is called with these arguments, and its own arguments: of a partial, its function."""
+        known = self.knowledge.get(value.name) if isinstance(value, Applied) else None
+        if not isinstance(value, Applied) or known is None or known.kind != "currying":
+            return value, arguments
+        first, merged = self._curried(value, arguments)
+        function = certain(first)
+        return (value, arguments) if function is None else self.through_partial(function, merged)
+
+    def _curried(self, callee: Applied, arguments: Arguments) -> tuple[Values, Arguments]:
         first, *rest = callee.arguments.positional or (ANYTHING,)
         merged = Arguments(
             (*rest, *arguments.positional),
@@ -523,7 +536,7 @@ class Evaluator(Frames):
         )
         if callee.receiver is not None:
             merged = Arguments((one(callee.receiver), *merged.positional), merged.keywords, merged.open)
-        return self.each(first, lambda value: self.call(value, merged, site, frame))
+        return first, merged
 
     def argument(self, applied: Applied, parameter: str) -> Values | None:
         """The argument that a call of a library function passed for one of its parameters; None if it passed none."""

@@ -28,7 +28,6 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.madeof import MadeOf
-from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -151,19 +150,13 @@ class Handed:
 
     def _local(self, callee: Value, operation: s.Call) -> int | None:
         """The argument that a call of a library takes as this process's part."""
-        skipped = 0
-        known: Known | None = None
-        if isinstance(callee, External):
-            known = self.ev.knowledge.get(callee.name)
-        elif isinstance(callee, Applied) and callee.name == "functools.partial" and callee.arguments.positional:
-            bound = next((v for v in callee.arguments.positional[0] if isinstance(v, External)), None)
-            known = self.ev.knowledge.get(bound.name) if bound is not None else None
-            skipped = len(callee.arguments.positional) - 1
+        run, bound = self.ev.through_partial(callee, Arguments())
+        known = self.ev.knowledge.get(run.name) if isinstance(run, External) else None
         if known is None or known.local is None:
             return None
         for argument in operation.arguments:
             if argument.keyword == known.local:
                 return argument.value
         given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
-        position = known.positional.index(known.local) - skipped
+        position = known.positional.index(known.local) - len(bound.positional)
         return given[position] if 0 <= position < len(given) else None

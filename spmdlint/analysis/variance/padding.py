@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Value, Values
+from spmdlint.analysis.evaluation.values import Arguments, External, Frame, FunctionValue, Value, Values
 from spmdlint.program import summary as s
 
 _DEPTH = 3
@@ -16,11 +16,10 @@ def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _DEPTH) -> bool:
     return bool(functions) and all(_keeps(ev, function, depth) for function in functions)
 
 
-def _keeps(ev: Evaluator, function: Value, depth: int) -> bool:
+def _keeps(ev: Evaluator, called: Value, depth: int) -> bool:
+    function, _ = ev.through_partial(called, Arguments())
     if isinstance(function, External):
         return function.name.startswith(_LIBRARIES) and function.name.rpartition(".")[2] not in _RESIZERS
-    if isinstance(function, Applied) and function.name == "functools.partial" and function.arguments.positional:
-        return keeps_sizes(ev, function.arguments.positional[0], depth)
     return isinstance(function, FunctionValue) and depth > 0 and _body_keeps(ev, ev.free_frame(function.ref), depth)
 
 

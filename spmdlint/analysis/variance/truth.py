@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
-    Applied,
+    Arguments,
     Constant,
     External,
     Frame,
@@ -125,9 +125,8 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return _is_iterable(ev, frame, operation.value, depth)
     if not isinstance(operation, s.Call):
         return False
-    callee = certain(ev.value(frame, operation.function))
-    if isinstance(callee, Applied) and callee.name == "functools.partial" and callee.arguments.positional:
-        callee = certain(callee.arguments.positional[0])
+    called = certain(ev.value(frame, operation.function))
+    callee = ev.through_partial(called, Arguments())[0] if called is not None else None
     if not isinstance(callee, FunctionValue):
         method = frame.code.operations[operation.function]
         return isinstance(method, s.Attribute) and method.name in _OF_DATA_SETS
