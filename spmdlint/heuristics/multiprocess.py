@@ -104,8 +104,8 @@ class MultiProcess:
 
     def tests_one_process(self, path: Path) -> bool:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
-        named = {getattr(sign, "name", None) for sign in self._signs(path)}
-        return not self.always and is_named_as_test(path) and named <= _OF_ARRAYS
+        signs = self._signs(path)  # read for tests only
+        return not self.always and is_named_as_test(path) and all(getattr(o, "name", None) in _OF_ARRAYS for o in signs)
 
     def has_several(self, path: Path) -> bool:
         """Whether a program names what is of no use to a single process, or the file counts its own devices apart."""

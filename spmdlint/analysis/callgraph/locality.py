@@ -25,7 +25,7 @@ def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
     """Whether a map or jit is restricted to local devices, to a few listed ones, or to a named device or backend."""
     if not isinstance(value, Applied) or depth == 0:
         return False
-    if value.name in ("jax.local_devices", reading().one_device) or _on_listed_devices(value) or _of_own_size(value):
+    if value.name in reading().local | {reading().one_device} or _on_listed_devices(value) or _of_own_size(value):
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:

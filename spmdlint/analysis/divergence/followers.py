@@ -19,7 +19,7 @@ _DEPTH = 6
 def one_follows(
     ev: Evaluator, effects: Effects, frame: Frame, one: Sequence[ParallelCall], other: Sequence[ParallelCall]
 ) -> bool:
-    """Whether one of two arms serves the other: it waits in a loop for a call that the other arm makes as well."""
+    """Whether one of two arms follows the other: it waits in a loop for a call that the other arm makes as well."""
     return any(
         _is_word(ev, effects, frame, call) and any(call.matches(answer) for answer in theirs)
         for ours, theirs in ((one, other), (other, one))

@@ -205,10 +205,10 @@ class Bodies:
     def of_rows(self, applied: Applied) -> Mapped | None:
         """The map over rows that a library call has made, as seen from here or, where there is one, from elsewhere."""
         self._run()
-        if applied not in self._mapped:
-            there = [mapped for made, mapped in self._mapped.items() if made.site == applied.site]
-            return there[0] if len(there) == 1 else None
-        return self._mapped[applied]
+        if applied in self._mapped:
+            return self._mapped[applied]
+        there = [e for m, e in self._mapped.items() if m.site.number == applied.site.number and m.site == applied.site]
+        return there[0] if len(there) == 1 else None
 
     def _run(self) -> dict[Unreduced, None]:
         if self._unreduced is None:
