@@ -152,12 +152,13 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
         announce(hook.session, "assert_equal", name=name, value=as_value(value))
 
 
-def check_replicas(tree: Any, *, name: str = "replicas", every: int = 1) -> None:
+def check_replicas(tree: Any, *, name: str = "replicas", every: int = 1, stacked: bool = False) -> None:
     """Check that arrays over several processes hold the same wherever they claim to; itself a parallel call.
 
     Of the arrays of a pytree, whatever devices of several processes hold a copy of is compared by digests that the
     devices compute; nothing else is, and no array is copied to the host. With ``every=N``, only every N-th call for a
-    name compares, starting with the first.
+    name compares, starting with the first. ``stacked`` arrays have a row for each device, shaped (devices, ...), as
+    ``flax.jax_utils.replicate`` makes them for ``pmap``: then all rows of an array have to be the same.
 
     Raises :class:`DivergenceError` (kind "value") according to the policy, and ``ValueError`` for ``every`` below 1.
     """
@@ -169,7 +170,7 @@ def check_replicas(tree: Any, *, name: str = "replicas", every: int = 1) -> None
     from spmdlint.runtime_checks.calls.named import announce
     from spmdlint.runtime_checks.calls.replicas import replicas_in
 
-    announce(session, "check_replicas", name=name, given=replicas_in(tree, session.me))
+    announce(session, "check_replicas", name=name, given=replicas_in(tree, session.me, stacked))
 
 
 def local(value: T) -> T:

@@ -191,7 +191,8 @@ class Hook:
         session = Session(store, me, count, self.options)
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
-        self.interception = install(Observer(session, session.own, session.background), layers_of(self.options.mode))
+        layers = layers_of(self.options.mode, self.options.checkpoints)
+        self.interception = install(Observer(session, session.own, session.background), layers)
         session.own.layers = self.interception.state
         if session.own.recorded is not None:
             session.own.recorded.begin(session.own.build())
@@ -229,7 +230,7 @@ class Hook:
             version=__version__,
             mode=options.mode,
             policy=options.on_divergence,
-            values=f"{options.values}:{options.values_every}",
+            values=f"{options.values}:{options.values_every}{',checkpoints' * options.checkpoints}",
             off=tuple(session.own.layers_off),
             past=past,
             site=site.path if site is not None else "",

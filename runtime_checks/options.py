@@ -42,7 +42,8 @@ class Options:
     a process waits for all others to enable the checks; if one does not, all go on unchecked. ``report_signal`` asks a
     process for a report in background mode, "off" is none. ``exit_status`` is that of a process which the checks end
     after a divergence. ``values`` is what is compared of arrays from the host, but for the functions ``local_values``,
-    and of large arrays only in one of ``values_every`` calls.
+    and of large arrays only in one of ``values_every`` calls; ``checkpoints`` is whether the replicas in what is saved
+    are compared before.
     """
 
     mode: Mode = "lockstep"
@@ -55,6 +56,7 @@ class Options:
     exit_status: int = DIVERGED_STATUS
     values: Compared = "sample"
     values_every: int = 1
+    checkpoints: bool = False
     local_values: tuple[str, ...] = ()
 
     @property
@@ -77,7 +79,7 @@ def choose(
     given = os.environ if environment is None else environment
     folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
     chosen_mode = mode or _mode_of(given) or "lockstep"
-    compared, compared_every = _values(given)
+    compared, compared_every, checkpoints = _values(given)
     usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
     policy = on_divergence or given.get(POLICY_VARIABLE) or usual
     if _mode_of(given) not in ("", *get_args(Mode)):
@@ -105,6 +107,7 @@ def choose(
         exit_status=DIVERGED_STATUS if folder else _status(given),
         values=compared,
         values_every=compared_every,
+        checkpoints=checkpoints,
         local_values=tuple(filter(None, given.get(LOCAL_VARIABLE, "").replace(",", " ").split())),
     )
 
@@ -153,13 +156,14 @@ def _status(given: Mapping[str, str]) -> int:
     return int(number)
 
 
-def _values(given: Mapping[str, str]) -> tuple[Compared, int]:
-    """What is compared of arrays from the host, and of large ones in one of how many calls."""
+def _values(given: Mapping[str, str]) -> tuple[Compared, int, bool]:
+    """What is compared of arrays from the host, of large ones in one of how many calls, and whether checkpoints are."""
     text = given.get(VALUES_VARIABLE) or "sample"
-    chosen, _, every = text.partition(":")
-    if chosen not in get_args(Compared) or not re.fullmatch(r"(:[1-9]\d*)?", text[len(chosen) :]):
-        raise ValueError(f"{VALUES_VARIABLE} is {text!r}: use one of {', '.join(get_args(Compared))}, or all:100.")
-    return chosen, int(every or 1)  # type: ignore[return-value]
+    said = re.fullmatch(rf"({'|'.join(get_args(Compared))})(?::([1-9]\d*))?(,checkpoints)?", text)
+    if said is None:
+        accepted = f"{', '.join(get_args(Compared))}, or all:100, and ,checkpoints after it"
+        raise ValueError(f"{VALUES_VARIABLE} is {text!r}: use one of {accepted}.")
+    return said[1], int(said[2] or 1), said[3] is not None  # type: ignore[return-value]
 
 
 def _is_above_0(given: object) -> bool:

@@ -28,6 +28,7 @@ WHOLE, SAMPLE = 1024, 256  # values up to which all of an array count, and of a 
 REMEMBERED = 1024  # values that can be told, each of up to WHOLE numbers
 FREE = "local"  # the tag of what may differ
 UNREAD = ""  # that of an array that is not looked at in this call: it agrees with anything
+PART = "|"  # in the tag of parts of an array: between which ones they are, and what they are
 SHOWN = 16
 _IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules about values
 
@@ -109,15 +110,34 @@ class Values:
         _remember(self._known, tag, (words, held.dtype, data[: WHOLE * held.dtype.itemsize]))
         return tag
 
-    def made(self, array: Any, of: Any, where: str) -> None:
-        """A maker has made an array, which is to be the same everywhere, of a value on the host."""
-        tag = self.tag(of) if self._compared != "off" else None
-        if tag is not None and self._arrays.keep(array, tag):
+    def made(self, array: Any, pieces: Sequence[Any], where: str, some: str = "") -> None:
+        """A maker has made an array of the parts that this process holds, which others hold the same of.
+
+        ``some`` names the parts where not all processes hold these.
+        """
+        tags = [self._part(piece) for piece in pieces] if self._compared != "off" else [None]
+        if None in tags:
+            return
+        tag = tags[0] or ""
+        if len(tags) > 1:
+            tag = hashlib.blake2b(repr(tags).encode(), digest_size=10).hexdigest()
+            told = ", ".join(self.words(one or "").partition(" digest ")[0] for one in tags)
+            _remember(self._known, tag, f"{told[:200]} digest {tag}")
+        tag = f"{some}{PART}{tag}" if some else tag
+        if self._arrays.keep(array, tag):
             _remember(self._makers, tag, where)
+
+    def _part(self, piece: Any) -> str | None:
+        """The tag of a part, also of one that the program has placed, if it can be read at once."""
+        tag = self.tag(piece)
+        if tag is not None or self._arrays.tag_of(piece) == FREE or not hasattr(piece, "is_ready"):
+            return tag
+        on_cpu = piece.is_fully_addressable and all(device.platform == "cpu" for device in piece.devices())
+        return self._digest(piece, "") if on_cpu and not piece.is_deleted() and piece.is_ready() else None
 
     def derived(self, digest: str, given: Given, outputs: Sequence[Any], where: str) -> None:
         """The outputs of a call without a collective are made of what it was given."""
-        if UNREAD in given.values():
+        if any(tag == UNREAD or PART in tag for tag in given.values()):
             return
         told = ", ".join(self.words(tag).partition(" digest ")[0] for tag in list(given.values())[:2])[:200]
         for number, output in enumerate(outputs if given else ()):
@@ -140,6 +160,7 @@ class Values:
 
     def words(self, tag: str) -> str:
         """A value as text, equal on two processes exactly if its tag is."""
+        tag = tag.rpartition(PART)[2]
         known = self._known.get(tag, tag)
         if isinstance(known, str):
             return known
@@ -186,8 +207,13 @@ def given_digest(given: Given) -> int:
 
 def conflict(one: Given, other: Given) -> str | None:
     """The first of what two processes are both given that is not the same: of arguments, the first one."""
-    keys = [key for key, tag in one.items() if tag != UNREAD and other.get(key, UNREAD) not in (tag, UNREAD)]
+    keys = [key for key, tag in one.items() if not _agree(tag, other.get(key, UNREAD))]
     return min(keys, key=lambda key: (-int(key) if key.isdigit() else 0, key), default=None)
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether two values may be the same; what processes hold of different parts of an array tells nothing."""
+    return one == other or UNREAD in (one, other) or one.rpartition(PART)[0] != other.rpartition(PART)[0]
 
 
 def told_with(arguments: Sequence[Argument], given: Mapping[str, GivenRecord]) -> list[Argument]:

@@ -10,8 +10,10 @@ from typing import Any
 from spmdlint.runtime_checks.calls.given import Given
 
 
-def replicas_in(tree: Any, me: int) -> Given:
+def replicas_in(tree: Any, me: int, stacked: bool = False) -> Given:
     """The digests of what this process and others hold copies of, by the path of the array and the place in it.
+
+    Of ``stacked`` arrays, each row is one copy.
 
     Each device reads its own memory once; of each array, eight bytes come to the host. Where the devices of this
     process hold different copies, the digest is that of no other process.
@@ -20,7 +22,8 @@ def replicas_in(tree: Any, me: int) -> Given:
 
     by_device: dict[Any, list[tuple[str, Any]]] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        for key, piece in _pieces(getattr(leaf, "_base_array", leaf), jax.tree_util.keystr(path) or "the array"):
+        array, name = getattr(leaf, "_base_array", leaf), jax.tree_util.keystr(path) or "the array"
+        for key, piece in _rows(array, name) if stacked else _pieces(array, name):
             by_device.setdefault(next(iter(piece.devices())), []).append((key, piece))
     found: dict[str, list[str]] = {}
     with ThreadPoolExecutor(1) as thread:  # a mesh or a precision that the program has set is that of its thread
@@ -49,6 +52,14 @@ def _pieces(array: Any, path: str) -> Iterator[tuple[str, Any]]:
     for shard in array.addressable_shards:
         if whole or len(holders[str(shard.index)]) > 1:
             yield path if whole else f"{path} at {_place(shard.index)}", shard.data
+
+
+def _rows(array: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """What each device of this process holds of an array with a row for each device."""
+    import jax
+
+    for shard in array.addressable_shards if isinstance(array, jax.Array) else ():
+        yield path, shard.data
 
 
 def _place(index: Sequence[slice]) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
+from spmdlint.runtime_checks.intercept.checkpoints import install_checkpoints
 from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
 from spmdlint.runtime_checks.intercept.execution import (
@@ -92,11 +93,15 @@ class Interception:
 FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
 
 
-def layers_of(mode: str) -> tuple[Layer, ...]:
+CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", install_checkpoints)
+
+
+def layers_of(mode: str, checkpoints: bool = False) -> tuple[Layer, ...]:
     """The layers of a mode: lockstep takes every call off the fast path, background looks inside it."""
+    layers = (*LAYERS, CHECKPOINTS) if checkpoints else LAYERS
     if mode != "background":
-        return LAYERS
-    return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in LAYERS)
+        return layers
+    return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in layers)
 
 
 def install(

@@ -1,6 +1,6 @@
 """Arrays that are made of values on the host: ``make_array_from_callback`` and its kin, and arguments of ``pmap``.
 
-All of them place pieces on this process's devices by one function, and JAX believes what their sharding says.
+Most place pieces on this process's devices by one function, and JAX believes what their sharding says.
 """
 
 from __future__ import annotations
@@ -12,11 +12,19 @@ from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_p
 
 
 def install_makers(observer: Observer, patches: Patches) -> None:
-    """Note what an array that is to be the same on all processes is made of."""
+    """Note what an array is made of that other processes are to hold the same of."""
     pxla = module("jax._src.interpreters.pxla")
-    need_parameters(need(pxla, "batched_device_put"), "aval", "sharding", "xs")
+    need_parameters(need(pxla, "batched_device_put"), "aval", "sharding", "xs", "devices")
 
-    def after(_seen: None, array: Any, _aval: Any, sharding: Any, xs: Any, *_args: Any, **_named: Any) -> None:
-        observer.made(sharding, xs, array)
+    def after(_seen: None, array: Any, aval: Any, sharding: Any, xs: Any, devices: Any, *_args: Any, **_: Any) -> None:
+        observer.made(sharding, aval.shape, dict(zip(devices, xs, strict=False)), array)
 
     patches.around(pxla, "batched_device_put", after=after)
+
+    def assembled(_seen: None, array: Any, shape: Any, sharding: Any, arrays: Any, *_args: Any, **_: Any) -> None:
+        pieces = {next(iter(one.devices())): one for one in arrays}
+        observer.made(sharding, tuple(shape), pieces, array, placed=True)
+
+    jax = module("jax")
+    need_parameters(need(jax, "make_array_from_single_device_arrays"), "shape", "sharding", "arrays")
+    patches.around(jax, "make_array_from_single_device_arrays", after=assembled)

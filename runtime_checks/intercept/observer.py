@@ -28,6 +28,7 @@ from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
+from spmdlint.runtime_checks.intercept.copies import held_by
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
@@ -263,10 +264,22 @@ class Observer:
         """Whether the executable that this thread has just called spans processes."""
         return executable is not None and self.thread.spanning is executable and not self.closed
 
-    def made(self, sharding: Any, pieces: Sequence[Any], array: Any) -> None:
-        """A maker has placed pieces on this process's devices as an array of this sharding."""
-        if pieces and not sharding.is_fully_addressable and sharding.is_fully_replicated and not self.thread.placing:
-            self.own.values.made(array, pieces[0], _where(sys._getframe(1), "_maker"))
+    def made(
+        self, sharding: Any, shape: Sequence[int], pieces: Mapping[Any, Any], array: Any, placed: bool = False
+    ) -> None:
+        """A maker has made an array of this sharding and shape of pieces, by this process's devices.
+
+        ``placed`` pieces are there already. They, and what some processes hold copies of and not all, are compared in
+        lockstep only, where a value that one process cannot tell costs nothing.
+        """
+        if not pieces or sharding.is_fully_addressable or self.thread.placing:
+            return
+        held = held_by(sharding, tuple(shape), self.caller.me)
+        if held is None or ((placed or held.some) and self._background is not None):
+            return
+        copies = [pieces[device] for device in held.devices if device in pieces]
+        if len(copies) == len(held.devices):
+            self.own.values.made(array, copies, _where(sys._getframe(1), "_maker"), held.some)
 
     def _look_at(self, call: Call, used: Sequence[int]) -> None:
         """Note which arguments of a call, of those that its program uses, come from the host, and which are made of it.

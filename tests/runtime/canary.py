@@ -66,6 +66,11 @@ def programs() -> None:
         mapped(np.ones(jax.local_device_count()))
     jax.jit(jnp.max).lower(np.ones(3)).compile()(np.ones(3))
     multihost_utils.assert_equal(np.ones(3), "the ones differ")
+    devices = jax.local_devices()
+    rows = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(devices), "x"), jax.sharding.PartitionSpec("x"))
+    jax.make_array_from_single_device_arrays(
+        (len(devices),), rows, [jax.device_put(np.ones(1), device) for device in devices]
+    )
     distributed: Any = sys.modules["jax._src.distributed"]
     distributed.global_state.client.wait_at_barrier("canary", 10_000)
 

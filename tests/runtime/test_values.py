@@ -38,6 +38,9 @@ def drifted(by):
 def under_the_mesh(make):
     with (getattr(jax, "set_mesh", None) or jax.sharding.use_mesh)(mesh):
         return make()
+square = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
+halves = lambda value: jax.make_array_from_callback(value.shape, NamedSharding(square, P("model")), lambda i: value[i])
+scaled_by = jax.jit(lambda x, n: x.sum() * n.sum())
 noisy = jax.jit(lambda x, key: (x + jax.random.normal(key, x.shape)).sum())
 def run(cases):
     for name, case in cases.items():
@@ -74,7 +77,12 @@ DIFFER: dict[str, tuple[str, str | None]] = {
     "the sixth": ("[scaled(x, 0.1 * (1 + (k == 5) * me)) for k in range(8)]", "n"),
     "a number closed over": ("jax.jit(lambda x: (x * (me + 1)).sum())(x)", None),
     "an array closed over": ("[jax.jit(lambda x: (x * n).sum())(x) for n in [np.full(3, me, 'f')]]", None),
+    "halves": ("scaled_by(x, halves(own[:2]))", "n"),
     "drifted": ("[runtime_checks.check_replicas({'w': drifted(number)}) for number in range(2)]", "['w']"),
+    "stacked": (
+        "runtime_checks.check_replicas(jax.pmap(lambda a: a * 2)(np.full((2, 3), me)), stacked=True)",
+        "the array",
+    ),
 }
 
 
@@ -151,6 +159,8 @@ RIGHT = {
     "a local leaf": "scaled(x, runtime_checks.local({'n': np.ones(3) * me})['n'])",
     "a local array": "loss(runtime_checks.local(jax.make_array_from_callback((3, 2), whole, lambda i: own)), x)",
     "on purpose": "loss(jax.make_array_from_callback((3, 2), whole, lambda i: own), x),  # spmdlint: ignore[SPMD504]",
+    "equal halves": "scaled_by(x, halves(np.ones((2, 3), 'f')))",
+    "stacked": "runtime_checks.check_replicas(jax.pmap(lambda a: a * 2)(np.ones((2, 3), 'f')), stacked=True)",
     "replicas": "runtime_checks.check_replicas({'w': w, 'x': x, 'n': 3, 'key': jax.random.key(me)}, every=2)",
 }
 
@@ -159,6 +169,65 @@ RIGHT = {
 def test_what_is_the_same_or_may_differ_is_no_difference(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = told(tmp_path, mode, {name: RIGHT[name] for name in names})
     assert {name: words for name, words in found.items() if words != ["clean"]} == {}
+
+
+def test_arrays_placed_by_the_program_are_compared_in_lockstep(tmp_path: Path) -> None:
+    found = told(tmp_path, "lockstep", {"placed": "loss(drifted(1), x)", "equal": "loss(drifted(0), x)"})
+    kind, message, *_ = found["placed"]
+    assert (kind, " differs in the value of w: process 0: " in message) == ("value", True), message
+    assert found["equal"] == ["clean"]
+
+
+def test_rows_that_two_of_four_processes_hold_are_compared_between_these(tmp_path: Path) -> None:
+    program = """
+    square = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
+    def batch(number):
+        return jax.make_array_from_process_local_data(NamedSharding(square, P("data")), np.full((1, 3), number, "f"))
+    total = jax.jit(lambda x: x.sum())
+    print(total(batch(me // 2)))
+    print(total(batch(me)))
+    """
+    run = rehearse(tmp_path, program, processes=4, options=("--mode", "lockstep"))
+    assert (run.status, run.verdict) == (3, ("diverged", "value")), run.output
+    assert run.report["message"].startswith("call 2 of processes 0-3 "), run.report["message"]
+    assert " differs in the value of x: " in run.report["message"], run.report["message"]
+
+
+ORBAX = """
+class StandardSave:
+    def __init__(self, item):
+        self.item = item
+class Checkpointer:
+    def save(self, directory, *args, **named):
+        print("saved", directory, flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_replicas_are_compared_before_a_checkpoint_if_asked_for(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "orbax" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "orbax" / "checkpoint" / "__init__.py").write_text(ORBAX)
+    program = (
+        f"sys.argv[1:] = [{mode!r}]\n{CASES}\n"
+        """
+runtime_checks.enable(sys.argv[1], on_divergence="exit")
+import orbax.checkpoint as ocp
+def step(weights):
+    return weights + 1
+for number in range(2):
+    state = ocp.StandardSave({"step": number, "w": drifted(number)})
+    ocp.Checkpointer().save(f"of {number}", args=state)
+runtime_checks.disable()
+    """
+    )
+    asked = {"SPMDLINT_VALUES": "sample,checkpoints"}
+    run = rehearse(tmp_path, program, devices=2, options=("--mode", "off"), environment=asked)
+    assert run.status == 3, run.output
+    assert " in the value of ['args']['w']: " in run.output
+    assert run.output.count("saved of 0") == 2
+    assert mode == "background" or "saved of 1" not in run.output
+    plain = rehearse(tmp_path, program, devices=2, options=("--mode", "off"))
+    assert (plain.status, plain.output.count("saved of 1")) == (0, 2), plain.output
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
