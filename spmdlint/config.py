@@ -27,6 +27,8 @@ else:
 
 OWN_FILE = "spmdlint.toml"
 SHARED_FILE = "pyproject.toml"
+REQUIREMENTS = "requirements.txt"
+BOUND = ("jax", "flax")  # libraries of which it matters which releases a program is for
 
 DEFAULT_EXCLUDE = (
     ".bzr",
@@ -79,8 +81,8 @@ class Config(Struct, frozen=True):
     force_exclude: bool = False
     src: tuple[Path, ...] = ()
     jax_version: tuple[int, ...] | None = None
-    jax_allowed: Releases = Releases()
-    """What the dependencies of the project allow; it counts where ``jax_version`` is not set."""
+    allowed: Mapping[str, Releases] = field(default_factory=dict)
+    """What the dependencies of the project allow, of each of ``BOUND``; of JAX, where ``jax_version`` is not set."""
     multi_process: MultiProcess = "auto"
     expected_failures: bool = False
     """Whether to report code that is expected to fail."""
@@ -115,7 +117,7 @@ class Config(Struct, frozen=True):
     @property
     def jax(self) -> Releases:
         """The releases of JAX that the program is for."""
-        return configured(self.jax_version) if "jax_version" in self.origins else self.jax_allowed
+        return configured(self.jax_version) if "jax_version" in self.origins else self.allowed.get("jax", Releases())
 
     def exclusions(self) -> tuple[str, ...]:
         """The patterns of excluded files: the default ones, then the user's, which can remove one by ``!``."""
@@ -129,16 +131,21 @@ def read_config(root: Path, file: Path | None) -> Config:
         UsageError: the file, or one that it extends, cannot be read, or holds something that is not a setting.
 
     """
-    config = Config(root=root, jax_allowed=_allowed(root / SHARED_FILE))
+    config = Config(root=root, allowed=_allowed(root))
     return config if file is None else _extended(config, file, ())
 
 
-def _allowed(file: Path) -> Releases:
-    """The releases of JAX that a project's file allows; a file that cannot be read says nothing."""
+def _allowed(root: Path) -> Mapping[str, Releases]:
+    """The releases that a project's files allow; a file that cannot be read says nothing."""
     try:
-        return allowed(tomllib.loads(file.read_text(encoding="utf-8")), file.name)
+        pyproject = tomllib.loads((root / SHARED_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return Releases()
+        pyproject = {}
+    try:
+        requirements = (root / REQUIREMENTS).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        requirements = ""
+    return {library: allowed(pyproject, requirements, library) for library in BOUND}
 
 
 def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:

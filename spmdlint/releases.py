@@ -1,4 +1,4 @@
-"""Which releases of JAX a project is for: by its configuration, or else by the dependencies in its pyproject.toml."""
+"""Which releases of a library a project is for: by its configuration, or else by the dependencies that it states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 Version = tuple[int, ...]
 
-_REQUIREMENT = re.compile(r"jax\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;)]*)", re.IGNORECASE)
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]*\w)\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;)#]*)")
 _BOUND = re.compile(r"(?P<sign>===?|~=|>=?|<=?)\s*v?(?P<version>\d+(?:\.\d+)*)(?P<more>\.\*)?")
 _POETRY = re.compile(r"(?P<sign>[\^~]?)(?P<version>\d+(?:\.\d+)*)$")
 _ANY = 1 << 30
@@ -27,6 +27,15 @@ class Releases(Struct, frozen=True):
     newest: Version | None = None
     told: str = ""
 
+    def ends_before(self, version: Version) -> bool:
+        """Whether the newest is older than a version."""
+        return self.newest is not None and self.newest < version
+
+
+def version(text: str) -> Version:
+    """A version that is written with dots."""
+    return tuple(int(part) for part in text.split("."))
+
 
 def dotted(version: Version) -> str:
     """A version as it is written."""
@@ -38,15 +47,21 @@ def configured(version: Version | None) -> Releases:
     return Releases(version, version, "" if version is None else f"jax-version is {dotted(version)}")
 
 
-def allowed(pyproject: Mapping[str, Any], file: str) -> Releases:
-    """The releases that a pyproject.toml allows: the widest bounds of its entries for JAX, Poetry's among them."""
-    found = [each for entry in (*_listed(pyproject), *_of_poetry(pyproject)) for each in _of(entry)]
-    if not found:
-        return Releases()
-    lowest, highest = [low for low, _ in found if low is not None], [high for _, high in found if high is not None]
-    oldest = min(lowest) if len(lowest) == len(found) else None
-    newest = max(highest) if len(highest) == len(found) else None
-    return Releases(oldest, newest, _told(oldest, newest, file))
+def allowed(pyproject: Mapping[str, Any], requirements: str, library: str) -> Releases:
+    """The releases of a library that a pyproject.toml allows, Poetry's entries among them, or else a requirements.txt.
+
+    Of several entries, the widest bounds count.
+    """
+    own = [*_listed(pyproject), *_of_poetry(pyproject, library)]
+    for entries, file in ((own, "pyproject.toml"), (requirements.splitlines(), "requirements.txt")):
+        found = [each for entry in entries for each in _of(entry, library)]
+        if found:
+            lowest = [low for low, _ in found if low is not None]
+            highest = [high for _, high in found if high is not None]
+            oldest = min(lowest) if len(lowest) == len(found) else None
+            newest = max(highest) if len(highest) == len(found) else None
+            return Releases(oldest, newest, _told(oldest, newest, file))
+    return Releases()
 
 
 def _listed(pyproject: Mapping[str, Any]) -> list[Any]:
@@ -55,15 +70,15 @@ def _listed(pyproject: Mapping[str, Any]) -> list[Any]:
     return entries if isinstance(entries, list) else []
 
 
-def _of_poetry(pyproject: Mapping[str, Any]) -> Iterator[str]:
-    """Poetry's dependencies on JAX, in the words of packaging."""
+def _of_poetry(pyproject: Mapping[str, Any], library: str) -> Iterator[str]:
+    """Poetry's dependencies on a library, in the words of packaging."""
     tool = pyproject.get("tool")
     poetry = tool.get("poetry") if isinstance(tool, dict) else None
     groups = poetry.get("group") if isinstance(poetry, dict) else None
     tables = [poetry, *(groups.values() if isinstance(groups, dict) else ())]
     for table in tables:
         entries = table.get("dependencies") if isinstance(table, dict) else None
-        given = entries.get("jax") if isinstance(entries, dict) else None
+        given = entries.get(library) if isinstance(entries, dict) else None
         version = given.get("version") if isinstance(given, dict) else given
         written = _POETRY.match(version.strip()) if isinstance(version, str) else None
         if written is not None:
@@ -72,9 +87,9 @@ def _of_poetry(pyproject: Mapping[str, Any]) -> Iterator[str]:
             kept = min(fixed, len(parts) - 1)
             below = ".".join(map(str, [*parts[:kept], parts[kept] + 1]))
             exact = not written["sign"]
-            yield f"jax=={written['version']}" if exact else f"jax>={written['version']},<{below}"
+            yield f"{library}=={written['version']}" if exact else f"{library}>={written['version']},<{below}"
         elif isinstance(version, str):
-            yield f"jax{version}"
+            yield f"{library}{version}"
 
 
 def _told(oldest: Version | None, newest: Version | None, file: str) -> str:
@@ -85,10 +100,14 @@ def _told(oldest: Version | None, newest: Version | None, file: str) -> str:
     return f"the dependencies in {file} allow none after {dotted(tuple(part for part in newest if part != _ANY))}"
 
 
-def _of(entry: Any) -> Iterator[tuple[Version | None, Version | None]]:
-    """The bounds of a dependency, if it is one on JAX."""
+def _of(entry: Any, library: str) -> Iterator[tuple[Version | None, Version | None]]:
+    """The bounds of a dependency, if it is one on a library."""
     required = _REQUIREMENT.match(entry.strip()) if isinstance(entry, str) else None
-    if required is None or not re.match(r"[<>=~!]|$", required["bounds"].strip()):
+    if (
+        required is None
+        or required["name"].lower() != library
+        or not re.match(r"[<>=~!]|$", required["bounds"].strip())
+    ):
         return  # another name that begins so, or an address
     lowest: list[Version] = []
     highest: list[Version] = []

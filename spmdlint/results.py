@@ -39,6 +39,7 @@ def settings(config: Config) -> tuple[object, ...]:
         config.src,
         config.preview,
         config.jax,
+        sorted(config.allowed.items()),
         config.multi_process,
         config.expected_failures,
         config.knowledge,

@@ -258,3 +258,27 @@ def test_the_cache_knows_the_dependencies(project):
         project.write({"put.py": "import jax\n\njax.tree_map(abs, 1)\n"})
         project.write({"pyproject.toml": f"[project]\ndependencies = ['jax>={oldest}']\n"})
         assert len(project.check("--select", "SPMD602").found) == count
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("jax[tpu]==0.4.20  # of the pods", ["jax.shard_map"]),
+        ("jax", ["jax.tree_map"]),
+        ("jaxtyping==0.2", ["jax.tree_map"]),
+    ],
+)
+def test_a_list_of_requirements_says_so_too(project, requirement, found):
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"old.py": OLD, "requirements.txt": f"numpy==1.26\n{requirement}\n-r more.txt\n"})
+    messages = [each["message"] for each in project.check("--select", "SPMD602").json]
+    assert sorted(message.split()[0] for message in messages) == found
+
+
+@pytest.mark.parametrize(("requirement", "found"), [("flax==0.6.11", 0), ("flax>=0.6", 1), ("flax==0.7.0", 1)])
+def test_a_save_of_an_older_flax_is_no_parallel_call(project, requirement, found):
+    source = (
+        "import jax\nfrom flax.training import checkpoints\n\n\ndef save(folder, state, step):\n"
+        "    if jax.process_index() == 0:\n        checkpoints.save_checkpoint(folder, state, step)\n"
+    )
+    project.write({"save.py": source, "requirements.txt": f"{requirement}\n"})
+    assert len(project.check("--select", "SPMD309").json) == found

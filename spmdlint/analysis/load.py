@@ -7,7 +7,7 @@ from collections.abc import Collection
 from spmdlint.analysis.divergence.branches import HAZARDS, Hazard
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
-from spmdlint.knowledge.load import built_in, extended
+from spmdlint.knowledge.load import built_in, extended, of_releases
 from spmdlint.program.link import link
 from spmdlint.program.survey import Survey
 
@@ -15,6 +15,7 @@ from spmdlint.program.survey import Survey
 def load(survey: Survey, config: Config, hazards: Collection[Hazard] = HAZARDS) -> Program:
     """Link the files that can matter; divergent branches are looked for if their hazard is among ``hazards``."""
     knowledge = extended(built_in(), config.knowledge, config.origins.get("knowledge", "The knowledge"))
+    knowledge = of_releases(knowledge, config.allowed)
     return Program(
         link(survey.summaries(), (*config.src, config.root), survey.component),
         knowledge,

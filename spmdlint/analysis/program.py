@@ -35,8 +35,14 @@ from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.contracts import Breach, Contracts
 from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
-from spmdlint.analysis.inputs.hostdraws import shared_draws
-from spmdlint.analysis.inputs.hostkeys import Folding, SharedSplit, calls_over_rows, shared_splits, splits_in_states
+from spmdlint.analysis.inputs.hostkeys import (
+    Folding,
+    SharedSplit,
+    calls_over_rows,
+    shared_draws,
+    shared_splits,
+    splits_in_states,
+)
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from spmdlint.knowledge.files import read_file, read_measured
-from spmdlint.releases import Releases, Version
+from spmdlint.releases import Releases, Version, version
 
 
 class Change(Struct, frozen=True):
@@ -87,13 +87,13 @@ def additions() -> Changes:
     tables = read_measured("added.json")
     before = read_file("before.toml")["before"]
     names = {
-        name: Change(name, _version(since), before.get(name, ""), added=True)
+        name: Change(name, version(since), before.get(name, ""), added=True)
         for since, listed in tables["names"].items()
         for name in listed
     }
     parameters = {
         function: {
-            name: Change(name, _version(since), before.get(f"{function}.{name}", ""), added=True)
+            name: Change(name, version(since), before.get(f"{function}.{name}", ""), added=True)
             for name, since in entries.items()
         }
         for function, entries in tables["parameters"].items()
@@ -107,8 +107,4 @@ def changes(version: Version | None) -> tuple[Changes, ...]:
 
 
 def _removed(name: str, table: Mapping[str, Any]) -> Change:
-    return Change(name, _version(table["since"]), table["use"], table.get("same", False), older=table.get("older", ""))
-
-
-def _version(text: str) -> Version:
-    return tuple(int(part) for part in text.split("."))
+    return Change(name, version(table["since"]), table["use"], table.get("same", False), older=table.get("older", ""))

@@ -102,6 +102,7 @@ KEYS: Mapping[str, str] = {
     "parallel": "every process must make this call",
     "compiled": "a call that a `jit` traces becomes part of its program",
     "checkpoint": "it saves or restores a checkpoint, together with the other processes",
+    "since": "for a checkpoint: the release of its library from which the call is a parallel call",
     "until": "for a checkpoint: a name that only the releases have in which the call is no parallel call yet",
     "among": "the parameter that names the processes which take part; without it, all do",
     "label": "the parameter that is a name by which processes match their calls",

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from spmdlint.errors import UsageError
 from spmdlint.knowledge.described import FACETS
 from spmdlint.knowledge.files import file_names, read_file
+from spmdlint.releases import Releases, version
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
@@ -77,6 +78,7 @@ class Known(Struct, frozen=True):
     compiled: bool = False
     checkpoint: bool = False
     until: str = ""
+    since: str = ""
     agreement: bool = False
     any_shape: bool = False
     gathers: bool = False
@@ -271,6 +273,16 @@ def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledg
     )
 
 
+def of_releases(base: Knowledge, allowed: Mapping[str, Releases]) -> Knowledge:
+    """The knowledge for a program that is written for some releases: what is a parallel call in later ones is none."""
+    early = {
+        name: replace(known, parallel=False, checkpoint=False)
+        for name, known in base.functions.items()
+        if known.since and allowed.get(name.partition(".")[0], Releases()).ends_before(version(known.since))
+    }
+    return replace(base, functions={**base.functions, **early}) if early else base
+
+
 def _methods(tables: Mapping[str, Any], where: str) -> dict[str, Known]:
     """The table ``methods``: with the class in its name a method is a function; without, one of an unknown object."""
     methods = _table(tables, "methods", where)
@@ -325,24 +337,12 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
         _verify(name, table, where)
         if name in functions:
             raise KnowledgeError(f"{where}: {name!r} has a row in another file already, which this one would hide.")
-        function = table.get("function", [])
-        functions[name] = Known(
-            **{
-                **table,
-                "name": name,
-                "parameters": tuple(table.get("parameters", ())),
-                "specs": tuple(table.get("specs", ())),
-                "needs": tuple(table.get("needs", ())),
-                "called": tuple(table.get("called", ())),
-                "drops": tuple(table.get("drops", ())),
-                "switched_by": tuple(table.get("switched_by", ())),
-                "part_of": tuple(table.get("part_of", ())),
-                "passes": tuple(table["passes"]) if "passes" in table else None,
-                "through": tuple(table.get("through", ())),
-                "uneven": tuple(table.get("uneven", ())),
-                "function": (function,) if isinstance(function, str) else tuple(function),
-            }
-        )
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        if isinstance(given.get("function"), str):
+            given["function"] = (given["function"],)
+        functions[name] = Known(**{**given, "name": name})
 
 
 def _table(tables: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:

@@ -13,12 +13,12 @@ from lsprotocol import types
 from pygls.capabilities import get_capability
 from pygls.uris import to_fs_path
 
-from spmdlint.config import OWN_FILE, SHARED_FILE
+from spmdlint.config import OWN_FILE, REQUIREMENTS, SHARED_FILE
 from spmdlint.files.root import absolute
 from spmdlint.server.actions import FIX_ALL, Actions
 from spmdlint.server.editor import Server
 
-WATCHED = ("**/*.py", "**/*.ipynb", f"**/{SHARED_FILE}", f"**/{OWN_FILE}", "**/.gitignore")
+WATCHED = ("**/*.py", "**/*.ipynb", f"**/{SHARED_FILE}", f"**/{REQUIREMENTS}", f"**/{OWN_FILE}", "**/.gitignore")
 
 
 def serve() -> bool:

@@ -13,7 +13,6 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.axes.assumed import assumed_axis
 from spmdlint.analysis.axes.derived import rules_of, takes_derivatives
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -25,12 +24,16 @@ from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
     Arguments,
+    Constant,
     Frame,
+    Free,
     FunctionValue,
     Member,
     Site,
     Value,
+    Values,
     certain,
+    constant,
     truth,
 )
 from spmdlint.knowledge.load import Known
@@ -147,7 +150,7 @@ class FreeAxes:
             axes = self.calls.names(given) if given is not None else NO_AXES
             for name in sorted(axes.names - reached.binds.names) if not axes.open else ():
                 yield Need(name, reached.name.rsplit(".", 1)[-1], site)
-            assumed = assumed_axis(self.ev, given) if given is not None and axes.open else None
+            assumed = _assumed_axis(self.ev, given) if given is not None and axes.open else None
             if assumed is not None and not reached.binds.names:
                 yield Need(assumed, reached.name.rsplit(".", 1)[-1], site, assumed=True)
 
@@ -400,3 +403,21 @@ class FreeAxes:
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
         callee = certain(self.ev.value(frame, operation.function))
         return callee is not None and self._spans(callee)
+
+
+def _assumed_axis(ev: Evaluator, given: Values) -> str | None:
+    """The default of the field that a value is, if its class annotates the field as a string; None otherwise."""
+    field = certain(given)
+    if not isinstance(field, Free):
+        return None
+    frame = ev.free_frame(field.ref)
+    if frame.code.function.kind != "class":
+        return None
+    stores = [frame.code.operations[number] for number in frame.code.function.stores.get(field.name, ())]
+    default = stores[0] if len(stores) == 1 else None
+    if not isinstance(default, s.Store) or default.annotation is None:
+        return None
+    declared = frame.code.operations[default.annotation]
+    known = constant(ev.value(frame, default.value))
+    is_name = isinstance(declared, s.Load) and declared.name == "str"
+    return known.value if is_name and isinstance(known, Constant) and isinstance(known.value, str) else None

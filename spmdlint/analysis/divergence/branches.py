@@ -116,6 +116,12 @@ class _Told:
             for call in (other.call, *other.others):
                 self._by_call.setdefault(call.path, len(self.found))
         self.found.append(other)
+        computes = next((n for n, call in enumerate(other.others) if not call.checkpoint and not call.everyone), None)
+        if computes is not None and other.call.checkpoint and other.others[computes].strength == "strong":
+            # A save may be one for a single process after all; a program over the devices of all is none.
+            rest = replace(other, call=other.others[computes], others=other.others[computes + 1 :])
+            if rest.hazard in self._hazards:
+                self.found.append(rest)
 
 
 class Divergences:

@@ -21,7 +21,7 @@ from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_name
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.ownstores import stored_before
+from spmdlint.analysis.evaluation.receivers import stored_before
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,

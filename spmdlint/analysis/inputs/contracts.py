@@ -18,9 +18,6 @@ from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
-    Called,
-    External,
-    Frame,
     FunctionValue,
     Site,
     certain,
@@ -179,15 +176,9 @@ class Contracts:
         """Why a seed differs with which a library shuffles all records before it deals them out."""
         call, known = demand.frame.code.operations[demand.call], demand.known
         part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
-        if known.dealt and (part is None or not self._is_part(demand.frame, part)):
+        if known.dealt and (part is None or self.content.of(demand.frame, part) is None):
             return None
         return self._differs(demand)
-
-    def _is_part(self, frame: Frame, number: int) -> bool:
-        """Whether an object says which part is this process's, judging by the name of its class."""
-        made = (v.function if isinstance(v, Called) else v for v in self.ev.value(frame, number))
-        names = [v.name for v in made if isinstance(v, (Applied, External))]
-        return any(name.rpartition(".")[2].startswith("Shard") for name in names)
 
     # -- whether it matters
 

@@ -6,7 +6,7 @@ folded into it, or a function passes it to another. If anything else is done to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -14,12 +14,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.upstream import imported
-from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.bindings import passed, passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
+    Constant,
     External,
     Frame,
     FunctionValue,
@@ -40,7 +41,8 @@ from spmdlint.program.link import FunctionRef
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
-KEY_DEPTH = 24
+_KEY_DEPTH, _DRAW_DEPTH = 24, 12
+_RESHAPE, _ARRAYS = "reshape", "jax.numpy."
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
 _CREATE = frozenset(("create",))
@@ -65,18 +67,15 @@ def shared_splits(
     evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall], folding: Folding
 ) -> Iterator[SharedSplit]:
     """Every such split whose keys go to a map over the devices of all processes, by one of the calls."""
-    search, alone = KeySearch(evaluator, content), Alone(evaluator)
+    search, alone = KeySearch(evaluator, table, content), Alone(evaluator)
     for frame, given, call in calls:
         if folding.in_map(evaluator.value(frame, call.function)):
             continue
-        for row in (row for argument in call.arguments for row in _rows(evaluator, frame, argument.value)):
-            site = split_for_own_devices(table, evaluator.value(frame, row))
-            if site is None:
-                continue
+        for site in (site for argument in call.arguments for site in _splits(evaluator, table, frame, argument.value)):
             where = evaluator.free_frame(site.ref)
             split = where.code.operations[site.number]
             if isinstance(split, s.Call) and split.arguments and not alone.at(where, site.number):
-                made = search.made(where, split.arguments[0].value, KEY_DEPTH)
+                made = search.made(where, split.arguments[0].value, _KEY_DEPTH)
                 if made is not None:
                     yield SharedSplit(site, Site(frame.ref, given), made)
 
@@ -124,25 +123,35 @@ class Folding:
         return found
 
 
-def _rows(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
-    """An argument, and the fields of the state that this function makes for it, before any round of a loop."""
-    yield number
+def _splits(ev: Evaluator, table: Typing, frame: Frame, number: int) -> Iterator[Site]:
+    """Where keys are split for this process's devices: also copies, and ``key, *keys = split(key, own + 1)``.
+
+    Of a state, those of the fields with which it is made before any round of a loop.
+    """
+    number = resolved(ev, frame, number)
     operation = frame.code.operations[number]
-    stores = evaluator.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
-    for store in (frame.code.operations[each] for each in sorted(stores)):
-        made = frame.code.operations[store.value] if isinstance(store, s.Store) else None
-        if isinstance(made, s.Call) and isinstance(certain(evaluator.value(frame, made.function)), ClassValue):
-            for field in made.arguments:
-                yield field.value
-                yield from _copied(evaluator, frame, field.value)
-
-
-def _copied(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
-    """What a call copies to an array: ``jnp.stack(keys)``."""
-    call = frame.code.operations[frame.code.root_of(number)]
-    callee = certain(evaluator.value(frame, call.function)) if isinstance(call, s.Call) else None
-    if isinstance(call, s.Call) and isinstance(callee, External) and callee.name in _COPIES and call.arguments:
-        yield call.arguments[0].value
+    stores = ev.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
+    stored = (frame.code.operations[each] for each in sorted(stores))
+    made = [frame.code.operations[each.value] for each in stored if isinstance(each, s.Store)]
+    for call in made or (operation,):
+        callee = certain(ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        copies = isinstance(callee, External) and callee.name in _COPIES
+        for each in call.arguments if isinstance(call, s.Call) and (copies or isinstance(callee, ClassValue)) else ():
+            yield from _splits(ev, table, frame, each.value)
+    own = split_for_own_devices(table, ev.value(frame, number))
+    if own is not None:
+        yield own
+    if not isinstance(operation, s.Item) or not operation.star:
+        return
+    split = resolved(ev, frame, operation.value)
+    call = frame.code.operations[split]
+    if isinstance(call, s.Call) and len(call.arguments) == 2:
+        callee, more = certain(ev.value(frame, call.function)), frame.code.operations[call.arguments[1].value]
+        known = isinstance(callee, External) and callee.name in table.rows.split
+        devices = certain(ev.value(frame, more.left)) if isinstance(more, s.Binary) and more.operator == "+" else None
+        known = known and isinstance(devices, Applied) and devices.name in table.rows.local_count
+        if known and isinstance(more, s.Binary) and certain(ev.value(frame, more.right)) == Constant(operation.index):
+            yield Site(frame.ref, split)
 
 
 def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
@@ -162,7 +171,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins, fold
 
     The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
     """
-    search, project = KeySearch(evaluator, content), evaluator.project
+    search, project = KeySearch(evaluator, table, content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
@@ -180,7 +189,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins, fold
                 passes = ((w, n, passed_to(frame.code.function, c, origin.name, bound=True)) for w, n, c in calls)
                 given = [(where, place, value) for where, place, value in passes if value is not None]
             for where, place, value in given:
-                made = search.made(where, value, KEY_DEPTH)
+                made = search.made(where, value, _KEY_DEPTH)
                 if made is not None:
                     yield SharedSplit(Site(ref, number), Site(where.ref, place), made)
                     break
@@ -233,60 +242,67 @@ def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
     return isinstance(given, s.Attribute) and given.name in INITIALIZERS
 
 
+def _all(found: Sequence[list[Site] | None], ways: Collection[object]) -> list[Site] | None:
+    """What all ways lead to; None if there is no way, or one of them is unknown."""
+    return [site for each in found if each for site in each] if ways and None not in found else None
+
+
 class KeySearch:
     """Finds where a key is made, through the steps that leave it the same on every process. One per walk."""
 
-    def __init__(self, evaluator: Evaluator, content: Origins) -> None:
+    def __init__(self, evaluator: Evaluator, table: Typing, content: Origins) -> None:
         self.ev = evaluator
+        self.table = table
         self.content = content
         self._open: set[tuple[Frame, int]] = set()
 
     def made(self, frame: Frame, number: int, depth: int) -> Site | None:
-        """Where a key is made that certainly every process has; a path back to the key itself does not count."""
+        """Where a key is made that certainly every process has."""
+        return next(iter(self._made(frame, number, depth) or ()), None)
+
+    def _made(self, frame: Frame, number: int, depth: int) -> list[Site] | None:
+        """Where it is made, whichever way it came: nowhere if all ways lead back to the key itself, None if unknown."""
         operation = frame.code.operations[number]
         if depth == 0:
             return None
         if isinstance(operation, s.Load):
-            stores = self.ev.reaching(frame, number, operation.name)
-            found = [self.made(frame, n, depth - 1) for n in sorted(stores) if (frame, n) not in self._open]
-            return found[0] if found and None not in found else None
+            stores = sorted(self.ev.reaching(frame, number, operation.name))
+            return _all([self._made(frame, n, depth - 1) for n in stores if (frame, n) not in self._open], stores)
         if isinstance(operation, s.Store):
             self._open.add((frame, number))
             try:
-                return self.made(frame, operation.value, depth - 1)
+                return self._made(frame, operation.value, depth - 1)
             finally:
                 self._open.discard((frame, number))
         if isinstance(operation, s.Item):
-            return self.made(frame, operation.value, depth - 1)
+            return self._made(frame, operation.value, depth - 1)
         if isinstance(operation, s.Subscript):
-            return self.made(frame, operation.base, depth - 1)
+            return self._made(frame, operation.base, depth - 1)
         if isinstance(operation, s.Call) and operation.arguments:
             callee = certain(self.ev.value(frame, operation.function))
             first = operation.arguments[0].value
-            if isinstance(callee, External) and callee.name == "jax.random.split":
-                return self.made(frame, first, depth - 1)
+            if isinstance(callee, External) and callee.name in self.table.rows.split:
+                return self._made(frame, first, depth - 1)
             if isinstance(callee, External) and callee.name == FOLD and len(operation.arguments) == 2:
                 counts = self._counts(frame, operation.arguments[1].value)
-                return self.made(frame, first, depth - 1) if counts else None
+                return self._made(frame, first, depth - 1) if counts else None
             if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):
-                return Site(frame.ref, number)
+                return [Site(frame.ref, number)]
         return self._passed(frame, operation, depth) if isinstance(operation, s.Parameter) else None
 
-    def _passed(self, frame: Frame, parameter: s.Parameter, depth: int) -> Site | None:
+    def _passed(self, frame: Frame, parameter: s.Parameter, depth: int) -> list[Site] | None:
         """Where a key is made that every caller of a function passes it; a function without callers has none."""
-        found: Site | None = None
         edges = self.content.reach.callers.get(frame.ref, ()) if frame is self.ev.free_frame(frame.ref) else ()
-        for caller, number, way in {(edge.caller.ref, edge.number, edge.target.way): None for edge in edges}:
+        ways = {(edge.caller.ref, edge.number, edge.target.way): None for edge in edges}
+        found: list[list[Site] | None] = []
+        for caller, number, way in ways:
             where = self.ev.free_frame(caller)
             call = where.code.operations[number]
             if not isinstance(call, s.Call) or way != "call":
                 return None
             given = argument_for(self.ev, frame, parameter.name, call, where)
-            made = self.made(*given, depth - 1) if given is not None else None
-            if made is None:
-                return None
-            found = found or made
-        return found
+            found.append(self._made(*given, depth - 1) if given is not None else None)
+        return _all(found, ways)
 
     def _counts(self, frame: Frame, number: int) -> bool:
         """Whether the number folded into a key is a literal, or the number of a step."""
@@ -318,3 +334,94 @@ class KeySearch:
         return isinstance(operation, s.Const) or (
             isinstance(operation, s.Attribute) and "seed" in operation.name.lower()
         )
+
+
+def shared_draws(
+    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall]
+) -> Iterator[SharedSplit]:
+    """Every draw of such rows that one of the calls passes to a map over the devices of all processes."""
+    search = _Draws(evaluator, table, content)
+    for frame, given, call in calls:
+        for argument in call.arguments:
+            found = search.for_own_devices(frame, argument.value, _DRAW_DEPTH)
+            if found is not None:
+                drawn, made = found
+                yield SharedSplit(drawn, Site(frame.ref, given), made, draws=True)
+
+
+class _Draws:
+    def __init__(self, evaluator: Evaluator, table: Typing, content: Origins) -> None:
+        self.ev = evaluator
+        self.table = table
+        self.keys = KeySearch(evaluator, table, content)
+
+    def for_own_devices(self, frame: Frame, number: int, depth: int) -> tuple[Site, Site] | None:
+        """Where rows for this process's devices are drawn, and where their key is made."""
+        operation = frame.code.operations[number]
+        if not depth:
+            return None
+        if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+            stores = sorted(self.ev.reaching(frame, number, operation.name))
+            # What a step has returned in the round before was passed to it in the first round.
+            found = (self.for_own_devices(frame, store, depth - 1) for store in stores)
+            return next((each for each in found if each is not None), None)
+        if isinstance(operation, s.Store):
+            return self.for_own_devices(frame, operation.value, depth - 1)
+        if not isinstance(operation, s.Call):
+            return None
+        given = [argument.value for argument in operation.arguments if argument.keyword is None]
+        callee, method = certain(self.ev.value(frame, operation.function)), frame.code.operations[operation.function]
+        if isinstance(callee, External) and self.table.exact.get(callee.name) == "draw":
+            shape = passed(operation, "shape", ("key", "shape"))
+            counts = shape is not None and self._leads_with_own(frame, shape)
+            return self._drawn(frame, number, {}, depth) if counts else None
+        if isinstance(callee, External) and callee.name == f"{_ARRAYS}{_RESHAPE}" and len(given) > 1:
+            return self._drawn(frame, given[0], {}, depth) if self._leads_with_own(frame, given[1]) else None
+        if isinstance(method, s.Attribute) and method.name == _RESHAPE and given:
+            return self._drawn(frame, method.base, {}, depth) if self._leads_with_own(frame, given[0]) else None
+        return None
+
+    def _leads_with_own(self, frame: Frame, shape: int) -> bool:
+        """Whether the first dimension of a shape is the number of this process's devices."""
+        operation = frame.code.operations[resolved(self.ev, frame, shape)]
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            return self._leads_with_own(frame, operation.left)
+        first = operation.elements[0] if isinstance(operation, s.Display) and operation.elements else shape
+        value = certain(self.ev.value(frame, first))
+        return isinstance(value, Applied) and value.name in self.table.rows.local_count
+
+    def _drawn(
+        self, frame: Frame, number: int, entered: dict[Frame, tuple[Frame, s.Call]], depth: int
+    ) -> tuple[Site, Site] | None:
+        """The draw that an array is made from, through arithmetic and the project's own functions."""
+        number = frame.code.root_of(number)
+        operation = frame.code.operations[number]
+        if not depth:
+            return None
+        inner: list[tuple[Frame, int]] = []
+        if isinstance(operation, s.Binary):
+            inner = [(frame, operation.left), (frame, operation.right)]
+        elif isinstance(operation, s.Call):
+            callee = certain(self.ev.value(frame, operation.function))
+            given = [argument.value for argument in operation.arguments]
+            if isinstance(callee, External) and self.table.exact.get(callee.name) == "draw" and given:
+                made = self._key(frame, given[0], entered)
+                return (Site(frame.ref, number), made) if made is not None else None
+            if isinstance(callee, External) and callee.name.startswith(_ARRAYS):
+                inner = [(frame, each) for each in given]
+            elif isinstance(callee, FunctionValue):
+                inside = self.ev.entered_frame(callee, self.ev.arguments(frame, operation), frame.depth + 1)
+                if inside is not None:
+                    entered = {**entered, inside: (frame, operation)}
+                    inner = [(inside, each.value) for _, each in inside.code.returns if each.value is not None]
+        found = (self._drawn(where, each, entered, depth - 1) for where, each in inner)
+        return next((each for each in found if each is not None), None)
+
+    def _key(self, frame: Frame, number: int, entered: dict[Frame, tuple[Frame, s.Call]]) -> Site | None:
+        """Where the key of a draw is made, the same on every process; in a caller, if it is passed."""
+        operation = frame.code.operations[frame.code.root_of(number)]
+        if isinstance(operation, s.Parameter) and frame in entered:
+            caller, call = entered[frame]
+            given = argument_for(self.ev, frame, operation.name, call, caller)
+            return self._key(*given, entered) if given is not None else None
+        return self.keys.made(frame, number, _KEY_DEPTH)

@@ -14,10 +14,10 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
-from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.strides import stride_of
+from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 

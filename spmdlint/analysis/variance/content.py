@@ -14,7 +14,7 @@ from spmdlint.analysis.evaluation.elements import put_into
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
-from spmdlint.analysis.evaluation.transfers import passing, through
+from spmdlint.analysis.evaluation.transfers import passing, through, through_method
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -381,6 +381,7 @@ class Variance(Property):
             return self._counted(frame, number, self.length.of(frame, method.base))
         part = holds_part(origins, frame, number, operation, known)
         found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
+        found = found or origins.any_of(frame, through_method(origins.ev, frame, operation, "content"))
         return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:

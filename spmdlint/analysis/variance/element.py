@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from spmdlint.analysis.evaluation.elements import elements, entries, returns
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, certain, constant
 from spmdlint.analysis.variance.arguments import kind_of
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Reason
@@ -124,7 +126,22 @@ def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: i
     """Why an element has the property at the place that writes it; in a called function, as entered by that call."""
     root = frame.code.root_of(base)
     call = frame.code.operations[root]
-    callees = origins.ev.value(frame, call.function) if isinstance(call, s.Call) else ()
-    if where is not frame and any(isinstance(v, FunctionValue) and v.ref == where.ref for v in callees):
-        return origins.within(where, frame, root, number)
+    callees = ordered(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) and where is not frame else ()
+    for callee in callees:
+        if not isinstance(call, s.Call) or not isinstance(callee, FunctionValue):
+            continue
+        if callee.ref == where.ref:
+            return origins.within(where, frame, root, number)
+        inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, call), frame.depth + 1)
+        for _, value in returns(origins.ev, inner) if inner is not None else ():  # as of a decorator's function
+            if inner is not None and value is not None and _runs(origins, inner, value, where.ref):
+                ask = partial(_of_place, origins, base=value, where=where, number=number)
+                return origins.in_call(frame, root, call, callee, ask)
     return origins.of(where, number)
+
+
+def _runs(origins: Origins, frame: Frame, number: int, ref: FunctionRef) -> bool:
+    """Whether a value is what a call of a function gives."""
+    call = frame.code.operations[frame.code.root_of(number)]
+    callees = origins.ev.value(frame, call.function) if isinstance(call, s.Call) else ()
+    return any(isinstance(callee, FunctionValue) and callee.ref == ref for callee in callees)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, Site
-from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.program import summary as s
 
 _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)

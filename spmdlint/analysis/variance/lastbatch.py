@@ -11,15 +11,25 @@ from functools import partial
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
+from spmdlint.analysis.evaluation.values import (
+    Arguments,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    Values,
+    certain,
+)
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.ownwindow import of_short_batch
-from spmdlint.analysis.variance.padding import keeps_sizes
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
@@ -29,6 +39,8 @@ REMAINDER = "remainder"
 BY_LENGTH = "by length"
 """The kind of the step that makes each batch as long as its longest example."""
 BATCHERS = frozenset(("batch", "padded_batch"))
+_HELPERS = 3
+_RESIZERS = frozenset("pad concatenate concat resize append zeros ones full empty tile repeat vstack hstack".split())
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
@@ -242,3 +254,30 @@ class LastBatch(Property):
 
 def _is_false(values: Values) -> bool:
     return certain(values) == Constant(False)
+
+
+def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _HELPERS) -> bool:
+    """Whether all of these functions certainly keep the number of rows."""
+    return bool(functions) and all(_keeps(ev, function, depth) for function in functions)
+
+
+def _keeps(ev: Evaluator, called: Value, depth: int) -> bool:
+    function, _ = ev.through_partial(called, Arguments())
+    if isinstance(function, External):
+        known = function.name.partition(".")[0] in ev.knowledge.libraries
+        return known and function.name.rpartition(".")[2] not in _RESIZERS
+    return isinstance(function, FunctionValue) and depth > 0 and _body_keeps(ev, ev.free_frame(function.ref), depth)
+
+
+def _body_keeps(ev: Evaluator, frame: Frame, depth: int) -> bool:
+    if "pad" in frame.code.function.name:
+        return False
+    for _, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
+        callees = ev.value(frame, call.function)
+        method = frame.code.operations[call.function]
+        if isinstance(method, s.Attribute) and not any(isinstance(c, (External, FunctionValue)) for c in callees):
+            if method.name in _RESIZERS or "pad" in method.name:
+                return False
+        elif not keeps_sizes(ev, callees, depth - 1):
+            return False
+    return True

@@ -31,7 +31,6 @@ from spmdlint.analysis.variance.arguments import is_partial
 from spmdlint.analysis.variance.complements import are_complements
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
-from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import (
@@ -53,7 +52,7 @@ from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.strides import StridedElements
 from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
-from spmdlint.analysis.variance.windows import Windows, resolved
+from spmdlint.analysis.variance.windows import Windows, cut_by, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 

@@ -101,6 +101,12 @@ class Sharing:
             return self._tells(frame, [operation.index])
         if isinstance(operation, s.Slice):
             return self._tells(frame, [e for e in (operation.lower, operation.upper, operation.step) if e is not None])
+        if isinstance(operation, s.FString):  # a slice that is written as text, such as f"train[{start}:{stop}]"
+            parts = [operations[part] for part in operation.parts]
+            texts = [str(each.value) if isinstance(each, s.Const) else "" for each in parts]
+            around = zip(texts, texts[2:], strict=False)
+            cut = any(left.endswith("[") and right.startswith((":", "%:")) for left, right in around)
+            return cut and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
         if any(argument.keyword in self.table.dealers for argument in operation.arguments):
