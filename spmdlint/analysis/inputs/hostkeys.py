@@ -45,7 +45,6 @@ _KEY_DEPTH, _DRAW_DEPTH = 24, 12
 _RESHAPE, _ARRAYS = "reshape", "jax.numpy."
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
-_CREATE = frozenset(("create",))
 
 RowCall: TypeAlias = tuple[Frame, int, s.Call]
 """A call that passes each device a row: its frame, its number and the call itself."""
@@ -226,7 +225,7 @@ def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[t
     """The calls of ``create`` on a class, a method from a library, and what they pass for a field."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
-        for number, call in frame.code.calls_named(_CREATE).items():
+        for number, call in frame.code.calls_named(frozenset(("create",))).items():
             method = frame.code.operations[call.function]
             owner = certain(evaluator.value(frame, method.base)) if isinstance(method, s.Attribute) else None
             for argument in call.arguments if isinstance(owner, ClassValue) and owner.ref == cls else ():

@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, certain, constant
 from spmdlint.analysis.variance.arguments import kind_of
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -133,10 +134,11 @@ def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: i
         if callee.ref == where.ref:
             return origins.within(where, frame, root, number)
         inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, call), frame.depth + 1)
-        for _, value in returns(origins.ev, inner) if inner is not None else ():  # as of a decorator's function
-            if inner is not None and value is not None and _runs(origins, inner, value, where.ref):
-                ask = partial(_of_place, origins, base=value, where=where, number=number)
-                return origins.in_call(frame, root, call, callee, ask)
+        given = returns(origins.ev, inner) if inner is not None else ()
+        ways = [v for _, v in given if inner is not None and v is not None and _runs(origins, inner, v, where.ref)]
+        asks = (partial(_of_place, origins, base=value, where=where, number=number) for value in ways)
+        if ways:  # through another function, as that of a decorator
+            return surest(origins.in_call(frame, root, call, callee, ask) for ask in asks)
     return origins.of(where, number)
 
 

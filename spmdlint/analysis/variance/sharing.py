@@ -104,8 +104,7 @@ class Sharing:
         if isinstance(operation, s.FString):  # a slice that is written as text, such as f"train[{start}:{stop}]"
             parts = [operations[part] for part in operation.parts]
             texts = [str(each.value) if isinstance(each, s.Const) else "" for each in parts]
-            around = zip(texts, texts[2:], strict=False)
-            cut = any(left.endswith("[") and right.startswith((":", "%:")) for left, right in around)
+            cut = any(a.endswith("[") and b.startswith((":", "%:")) for a, b in zip(texts, texts[2:], strict=False))
             return cut and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
