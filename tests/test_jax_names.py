@@ -259,6 +259,7 @@ def test_the_cache_knows_the_dependencies(project):
         project.write({"pyproject.toml": f"[project]\ndependencies = ['jax>={oldest}']\n"})
         assert len(project.check("--select", "SPMD602").found) == count
 
+
 @pytest.mark.parametrize(
     ("requirement", "found"),
     [

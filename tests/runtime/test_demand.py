@@ -123,10 +123,10 @@ total(x).block_until_ready()
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_a_handler_of_the_program_is_left_alone(mode: str, early: bool, tmp_path: Path) -> None:
-    own = 'signal.signal(signal.SIGUSR2, lambda *_: print("own", flush=True))\n'
+    own = 'signal.signal(signal.SIGUSR2, lambda *_: print("my handler", flush=True))\n'
     rest = f"{'' if early else own}ask(0.1)\nruntime_checks.disable()\nask(0.1)\njax.distributed.shutdown()\nask(0.1)\n"
     for output in run(tmp_path, mode, rest, own if early else ""):
-        assert output.count("own") == 3, output
+        assert output.count("my handler") == 3, output
         assert "Process" not in output
 
 

@@ -124,6 +124,8 @@ def test_the_verdict_comes_before_the_linter_which_ends_with_the_launcher(by: in
     if me == 0:
         multihost_utils.sync_global_devices("checkpoint written")
     """
+    steps = (f"def step_{n}(x):\n    return jax.lax.psum(x, 'i') + {n}\n" for n in range(3000))
+    (tmp_path / "large.py").write_text("import jax\n" + "".join(steps))  # which the linter does not do in no time
     run = rehearse(tmp_path, program, interrupt_at="What to do: ", interrupt_by=by)
     assert run.status == status, run.output
     assert "spmdlint: diverged (missing): " in run.output
