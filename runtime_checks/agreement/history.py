@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.judging import Differing, Missing, Texts, cycle_report
+from spmdlint.runtime_checks.agreement.judging import Differing, Missing, Texts, cycle_report, source_difference
 from spmdlint.runtime_checks.agreement.verdict import compare
-from spmdlint.runtime_checks.calls.given import told_with
+from spmdlint.runtime_checks.calls.given import SOURCE, USUAL, told_with
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
@@ -95,8 +95,8 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             records = {process: _record(programs, process, row) for process, row in there.items()}
             if len({row.digest for row in there.values()}) == 1:
                 for process, row in there.items():
-                    _add_given(records[process], given(process, key, row.index) if row.given else {})
-            found = compare(records)
+                    _add_given(process, records[process], given(process, key, row.index) if row.given else {})
+            found = compare(records) or source_difference(records, len(records) == len(group))
             if found is None:
                 continue  # an unknown field on one side agrees with anything
             one = next(iter(there))
@@ -146,9 +146,11 @@ def _record(programs: Programs, process: int, row: Row) -> Side:
     return {**Side(digest=row.digest), **found, **place}
 
 
-def _add_given(record: Side, told: Mapping[str, GivenRecord]) -> None:
-    """Add what a call is given to its record."""
-    record["given"] = {key: str(one.get("tag")) for key, one in told.items()}
+def _add_given(process: int, record: Side, told: Mapping[str, GivenRecord]) -> None:
+    """Add what a call is given to its record, and whether it is the source of a broadcast."""
+    record["given"] = {key: str(one.get("tag")) for key, one in told.items() if key != SOURCE}
+    if SOURCE in told:
+        record["source"] = (told[SOURCE].get("tag") == USUAL) is (process == 0)
     record["arguments"] = told_with(record.get("arguments") or [], told)
 
 

@@ -83,11 +83,11 @@ class Differing:
         return list(digests.values())[:2]
 
 
-def source_difference(records: Sides) -> Difference | None:
-    """A broadcast with several sources, or with none."""
+def source_difference(records: Sides, of_all: bool = True) -> Difference | None:
+    """A broadcast with several sources, or with none if these are the records ``of_all``."""
     known = {number: source for number, record in records.items() if (source := record.get("source")) is not None}
     sources = [number for number, source in known.items() if source]
-    if not known or len(sources) == 1:
+    if not known or len(sources) == 1 or not (sources or of_all):
         return None
     told = f"{name_processes(sources)} pass is_source=True, and all get the sum of their values"
     words = told if sources else "no process passes is_source=True, and all get zeros"

@@ -21,7 +21,7 @@ from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.given import given_digest
+from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.prefixes import Trail
@@ -84,7 +84,10 @@ class Background:
         event, is_new = self.journal.event_of(program, call.site), program.digest not in self._explained
         if is_new:
             self._explain(program, call)
-        self.journal.note_slowly(ValuedCall(event, call.given) if call.given else event)
+        given = dict(call.given)
+        if call.source is not None:
+            given[SOURCE] = USUAL if call.source is (self._job.me == 0) else UNUSUAL
+        self.journal.note_slowly(ValuedCall(event, given) if given else event)
         if is_new and program.value is None and self._checks.joining is None:  # each asserted value is new
             self._served.clear()
             self._urgent.set()

@@ -28,6 +28,7 @@ WHOLE, SAMPLE = 1024, 256  # values up to which all of an array count, and of a 
 REMEMBERED = 1024  # values that can be told, each of up to WHOLE numbers
 FREE = "local"  # the tag of what may differ
 UNREAD = ""  # that of an array that is not looked at in this call: it agrees with anything
+SOURCE, USUAL, UNUSUAL = "source", "usual", "unusual"  # of a broadcast, if that is process 0, and no other one
 PART = "|"  # in the tag of parts of an array: between which ones they are, and what they are
 SHOWN = 16
 _IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules about values

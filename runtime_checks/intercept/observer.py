@@ -105,12 +105,14 @@ def _shares_autotuning(devices: Sequence[Any]) -> bool:
 class Known:
     """An executable that spans processes, including this one.
 
-    ``looks`` is how often it was kept off the fast path for arrays that are made of values from the host.
+    ``looks`` is how often it was kept off the fast path for arrays that are made of values from the host, and
+    ``broadcasts`` whether it always is, because it has sources.
     """
 
     program: Program
     compiled: Compiled
     looks: int = 0
+    broadcasts: bool = False
 
 
 class _Thread(threading.local):
@@ -233,6 +235,7 @@ class Observer:
             return None
         used = _used(execute, values) if context is None or context.broadcast is None else context.broadcast
         call = self._call(known.program, known.compiled, context, values, execute, used)
+        known.broadcasts = call.source is not None
         if call.given and self._background is not None:
             self._look_at(call, sorted(used))
         return known.program, self.caller.call(call) if agreed is None else agreed, call.given
@@ -298,7 +301,7 @@ class Observer:
         What is made anew for each call would never come to it, so this has a bound.
         """
         known.looks += self.thread.looks
-        return self.thread.looks and known.looks <= LOOKS
+        return known.broadcasts or (self.thread.looks and known.looks <= LOOKS)
 
     def _lookup(self, execute: Any, context: Context | None) -> Known | None:
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
+from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import ProgramRecord
 from spmdlint.runtime_checks.reporting.report import ADVICE, ADVICE_ON
@@ -152,3 +154,30 @@ RING: dict[int, list[Call]] = {me: [("swap", tuple(sorted(((me - 1) % 4, me))))]
 
 def test_a_ring_of_processes_that_still_run_may_be_on_its_way() -> None:
     assert judge({me: history(calls) for me, calls in RING.items()}, programs) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "sources", "words"),
+    [
+        (ALL, (0, 1), "processes 0-1 pass is_source=True"),
+        (ALL, (), "no process passes is_source=True"),
+        (ALL, (2,), None),
+        ((0, 1), (0, 1), "processes 0-1 pass is_source=True"),
+        ((0, 1), (), None),  # it may be process 2
+    ],
+)
+def test_the_sources_of_a_broadcast(known: tuple[int, ...], sources: tuple[int, ...], words: str | None) -> None:
+    def usual(process: int) -> bool:
+        return (process in sources) is (process == 0)
+
+    histories = {process: history([("broadcast_one_to_all", ALL)]) for process in known}
+    for process, made in histories.items():
+        (rows,) = made.rows.values()
+        rows[1] = replace(rows[1], given=1 + usual(process))
+    report = judge(
+        histories,
+        programs,
+        given=lambda process, _group, _index: {SOURCE: {"tag": USUAL if usual(process) else UNUSUAL}},
+    )
+    assert (report is None) is (words is None)
+    assert report is None or (report.kind == "arguments" and str(words) in report.message)

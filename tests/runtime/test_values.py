@@ -40,6 +40,7 @@ def under_the_mesh(make):
         return make()
 square = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
 halves = lambda value: jax.make_array_from_callback(value.shape, NamedSharding(square, P("model")), lambda i: value[i])
+broadcast = multihost_utils.broadcast_one_to_all
 scaled_by = jax.jit(lambda x, n: x.sum() * n.sum())
 noisy = jax.jit(lambda x, key: (x + jax.random.normal(key, x.shape)).sum())
 def run(cases):
@@ -169,6 +170,25 @@ RIGHT = {
 def test_what_is_the_same_or_may_differ_is_no_difference(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = told(tmp_path, mode, {name: RIGHT[name] for name in names})
     assert {name: words for name, words in found.items() if words != ["clean"]} == {}
+
+
+SOURCES = {
+    "all": "broadcast(np.float32(me), is_source=True)",
+    "none": "broadcast(np.float32(me), is_source=False)",
+    "the fourth": "[broadcast(np.float32(me), is_source=k == 3 or me == 0) for k in range(6)]",
+    "one": "[broadcast(np.float32(me)) for _ in range(3)]",
+    "another one": "broadcast(np.float32(me), is_source=me == 1)",
+}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_broadcast_has_one_source(mode: str, tmp_path: Path) -> None:
+    found = told(tmp_path, mode, SOURCES)
+    assert (found.pop("one"), found.pop("another one")) == (["clean"], ["clean"])
+    for name, (kind, message, *_) in found.items():
+        words = "no process passes" if name == "none" else "processes 0-1 pass"
+        assert (kind, f"{words} is_source=True" in message) == ("arguments", True), (name, message)
+    assert found["the fourth"][1].startswith("call 4 of processes 0-1 "), found["the fourth"]
 
 
 def test_arrays_placed_by_the_program_are_compared_in_lockstep(tmp_path: Path) -> None:
