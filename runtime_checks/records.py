@@ -140,12 +140,16 @@ class WaitRecord(Place, total=False):
 
 
 class Where(Place, total=False):
-    """Where a process is now; ``call`` is its last call, which it may have left behind or still be in."""
+    """Where a process is now; ``call`` is its last call, which it may have left behind or still be in.
+
+    ``compiling`` is what its compiler has been working on for some time, None if it is not.
+    """
 
     call: Place | None
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
+    compiling: str | None
 
 
 class Build(TypedDict, total=False):

@@ -193,6 +193,7 @@ class Waiting:
                 where = wheres[process]
                 made = where.get("counts", {}).get(self._group.key, 0)
                 told = f"it is at {where.get('place') or 'an unknown line'}, after {count_of(made)}"
+                told += f", compiling {words}" if (words := where.get("compiling")) else ""
                 told += "".join(f"\n    {line}" for line in (where.get("stack") or [])[-6:])
             write_error(
                 f"spmdlint: late: process {process}, for which process {me} has waited {waited:.0f} s at call "

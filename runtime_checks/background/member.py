@@ -40,7 +40,6 @@ from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
-COMPILING_AFTER = 5.0
 HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
 PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 
@@ -66,7 +65,6 @@ class Background:
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
-        self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._hurry_until = 0.0
@@ -105,10 +103,6 @@ class Background:
             self._modules.pop(oldest, None)
             self._kept -= len(dropped["arguments"] or ())
         self.journal.explain(program, lambda: record)
-
-    def compiles(self, what: str | None) -> None:
-        """Record what the compiler is working on, or None when it is done."""
-        self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
         """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
@@ -186,9 +180,6 @@ class Background:
         mine = last is not None and last.group is group
         site = last.site if last is not None and mine else None
         function = last.program.function if last is not None and mine else None
-        compiling = self._compiling
-        slow = compiling is not None and time.monotonic() - compiling[1] > COMPILING_AFTER
-        words = compiling[0] if compiling is not None and slow else None
         return Sample(
             count=group.count,
             prefix=group.prefix,
@@ -199,7 +190,7 @@ class Background:
             function=function,
             filename=site.filename if site is not None else None,
             line=site.line if site is not None else None,
-            compiling=words,
+            compiling=self._own.compiling,
         )
 
     def own_sample(self, group: Group) -> Sample:

@@ -182,16 +182,13 @@ class Observer:
 
     def compiling(self, compiled: Compiled | None) -> None:
         """A compilation begins, or has ended: compilers wait for each other, forever if they got different programs."""
-        background = self._background
-        if background is None:
-            return
         if compiled is None:
-            background.compiles(None)
+            self.own.compiles(None)
             return
         context = self.thread.context
         name, place = identity_of(context.source, context.name) if context else ("?", None)
         words = f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}"
-        background.compiles(f"{words}; {_TOGETHER}" if compiled.together else words)
+        self.own.compiles(f"{words}; {_TOGETHER}" if compiled.together else words)
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import Site, main_stack, site_data
@@ -17,6 +18,7 @@ from spmdlint.runtime_checks.transport.exchange import Exchange
 
 RECENT = 8
 THREADS = 8  # that are named
+COMPILING_AFTER = 5.0  # seconds: from then on, a compilation is worth a word
 
 
 class ThisProcess:
@@ -37,6 +39,17 @@ class ThisProcess:
         self.racing: set[str] = set()
         self.journal: Journal | None = None
         self.recorded: Journal | None = None
+        self._compiling: tuple[str, float] | None = None
+
+    def compiles(self, what: str | None) -> None:
+        """Record what the compiler is working on, or None when it is done."""
+        self._compiling = None if what is None else (what, time.monotonic())
+
+    @property
+    def compiling(self) -> str | None:
+        """What the compiler has been working on for some time."""
+        held = self._compiling
+        return held[0] if held is not None and time.monotonic() - held[1] > COMPILING_AFTER else None
 
     @property
     def layers_off(self) -> list[str]:
@@ -64,6 +77,7 @@ class ThisProcess:
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
+            "compiling": self.compiling,
             "index": last.index if last else 0,
             **site_data(at, called),
             "call": last.placed() if last else None,

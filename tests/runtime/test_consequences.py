@@ -191,3 +191,31 @@ def test_a_type_checker_knows_the_words() -> None:
     hints = typing.get_type_hints(enable)
     assert hints["mode"] == Mode | None
     assert hints["on_divergence"] == Policy | None
+
+
+def test_a_process_that_compiles_is_told_with_what_it_compiles(tmp_path: Path) -> None:
+    """On GPUs a compiler may wait for those of other processes, which the sentence then says."""
+    program = """
+    from jax._src import compiler
+    from spmdlint import runtime_checks
+
+    compiles = compiler.compile_or_get_cached
+    def slowly(backend, computation, *args, **named):
+        if me == 1 and "total" in str(computation.operation.attributes["sym_name"]):
+            time.sleep(8)
+        return compiles(backend, computation, *args, **named)
+    x = everywhere([1, 2])
+    compiler.compile_or_get_cached = slowly
+    for name in ("SPMDLINT_RUN_FOLDER", "SPMDLINT_RUNTIME_CHECKS"):
+        os.environ.pop(name, None)
+    runtime_checks.enable("lockstep")
+    def total(x):
+        return jnp.sum(x)
+    jax.block_until_ready(jax.jit(total)(x))
+    runtime_checks.disable()
+    """
+    run = rehearse(tmp_path, program, options=("--mode", "off"), environment={"SPMDLINT_LATE_AFTER": "5.5"})
+    assert run.status == 0, run.output
+    late = next(line for line in run.output.splitlines() if "spmdlint: late: process 1, for which process 0" in line)
+    told = r", after 0 calls, compiling total \(defined at program\.py:\d+\), module [0-9a-f]{8}$"
+    assert re.search(told, late), late

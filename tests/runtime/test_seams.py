@@ -104,8 +104,8 @@ def test_what_a_compiler_waits_for_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     import jax
 
     told: list[str | None] = []
-    caller, background = SimpleNamespace(guard=Guard(print), me=0), SimpleNamespace(compiles=told.append)
-    observer = Observer(caller, SimpleNamespace(), background)  # type: ignore[arg-type]
+    caller, own = SimpleNamespace(guard=Guard(print), me=0), SimpleNamespace(compiles=told.append)
+    observer = Observer(caller, own, None)  # type: ignore[arg-type]
     module = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir()
     assert module is not None
 
