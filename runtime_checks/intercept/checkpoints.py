@@ -22,9 +22,8 @@ def install_checkpoints(observer: Observer, patches: Patches) -> None:
     def before(_saver: Any, *args: Any, **named: Any) -> None:
         import jax
 
-        if not observer.closed:
-            tree = jax.tree_util.tree_map(_opened, {**{str(n): one for n, one in enumerate(args)}, **named})
-            announce(observer.caller, "check_replicas", name="checkpoint", given=replicas_in(tree, observer.caller.me))
+        tree = jax.tree_util.tree_map(_opened, {**{str(n): one for n, one in enumerate(args)}, **named})
+        announce(observer.caller, "check_replicas", name="checkpoint", given=replicas_in(tree, observer.caller.me))
 
     found = 0
     for name, owner, method in SAVERS:

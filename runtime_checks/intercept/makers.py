@@ -17,13 +17,15 @@ def install_makers(observer: Observer, patches: Patches) -> None:
     need_parameters(need(pxla, "batched_device_put"), "aval", "sharding", "xs", "devices")
 
     def after(_seen: None, array: Any, aval: Any, sharding: Any, xs: Any, devices: Any, *_args: Any, **_: Any) -> None:
-        observer.made(sharding, aval.shape, dict(zip(devices, xs, strict=False)), array)
+        if not sharding.is_fully_addressable:
+            observer.made(sharding, aval.shape, dict(zip(devices, xs, strict=False)), array)
 
     patches.around(pxla, "batched_device_put", after=after)
 
     def assembled(_seen: None, array: Any, shape: Any, sharding: Any, arrays: Any, *_args: Any, **_: Any) -> None:
-        pieces = {next(iter(one.devices())): one for one in arrays}
-        observer.made(sharding, tuple(shape), pieces, array, placed=True)
+        if not sharding.is_fully_addressable:
+            pieces = {next(iter(one.devices())): one for one in arrays}
+            observer.made(sharding, tuple(shape), pieces, array, placed=True)
 
     jax = module("jax")
     need_parameters(need(jax, "make_array_from_single_device_arrays"), "shape", "sharding", "arrays")

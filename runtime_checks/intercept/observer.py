@@ -267,12 +267,12 @@ class Observer:
     def made(
         self, sharding: Any, shape: Sequence[int], pieces: Mapping[Any, Any], array: Any, placed: bool = False
     ) -> None:
-        """A maker has made an array of this sharding and shape of pieces, by this process's devices.
+        """A maker has made an array over several processes of pieces, by this process's devices.
 
         ``placed`` pieces are there already. They, and what some processes hold copies of and not all, are compared in
         lockstep only, where a value that one process cannot tell costs nothing.
         """
-        if not pieces or sharding.is_fully_addressable or self.thread.placing:
+        if not pieces or self.thread.placing:
             return
         held = held_by(sharding, tuple(shape), self.caller.me)
         if held is None or ((placed or held.some) and self._background is not None):

@@ -406,7 +406,7 @@ class FreeAxes:
 
 
 def _assumed_axis(ev: Evaluator, given: Values) -> str | None:
-    """The default of the field that a value is, if its class annotates the field as a string; None otherwise."""
+    """The default of a field that is annotated as a string, whatever it holds: a `jit` binds no axis name at all."""
     field = certain(given)
     if not isinstance(field, Free):
         return None

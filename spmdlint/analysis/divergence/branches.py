@@ -103,6 +103,10 @@ class _Told:
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
         self.any = True
+        for each in _apart(other):
+            self._add(each, with_calls)
+
+    def _add(self, other: Divergence, with_calls: bool) -> None:
         if other.hazard not in self._hazards:
             return
         number = self._by_call.get(other.call.path)
@@ -116,12 +120,16 @@ class _Told:
             for call in (other.call, *other.others):
                 self._by_call.setdefault(call.path, len(self.found))
         self.found.append(other)
-        computes = next((n for n, call in enumerate(other.others) if not call.checkpoint and not call.everyone), None)
-        if computes is not None and other.call.checkpoint and other.others[computes].strength == "strong":
-            # A save may be one for a single process after all; a program over the devices of all is none.
-            rest = replace(other, call=other.others[computes], others=other.others[computes + 1 :])
-            if rest.hazard in self._hazards:
-                self.found.append(rest)
+
+
+def _apart(found: Divergence) -> Iterator[Divergence]:
+    """A save and the first program over the devices of all after it: the save may be one for a single process."""
+    first = next((n for n, call in enumerate(found.others) if not call.checkpoint and not call.everyone), None)
+    if first is None or not found.call.checkpoint or found.others[first].strength != "strong":
+        yield found
+        return
+    yield replace(found, others=found.others[:first])
+    yield replace(found, call=found.others[first], others=found.others[first + 1 :])
 
 
 class Divergences:

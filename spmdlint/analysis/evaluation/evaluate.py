@@ -59,7 +59,7 @@ from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
 
 MAX_DEPTH = 12  # nested frames
-_NONE = one(Constant(None))
+_NONE, _NO_ARGUMENTS = one(Constant(None)), Arguments()
 Decisions = tuple[tuple[int, bool], ...]
 _AHEAD = ("lower", "compile")
 """The methods that compile a function ahead of time, one after the other."""
@@ -518,7 +518,7 @@ class Evaluator(Frames):
         first, merged = self._curried(callee, arguments)
         return self.each(first, lambda value: self.call(value, merged, site, frame))
 
-    def through_partial(self, value: Value, arguments: Arguments) -> tuple[Value, Arguments]:
+    def through_partial(self, value: Value, arguments: Arguments = _NO_ARGUMENTS) -> tuple[Value, Arguments]:
         """What runs if a value is called with these arguments, and its own arguments: of a partial, its function."""
         known = self.knowledge.get(value.name) if isinstance(value, Applied) else None
         if not isinstance(value, Applied) or known is None or known.kind != "currying":

@@ -38,7 +38,6 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 _KEY_DEPTH, _DRAW_DEPTH = 24, 12
@@ -123,34 +122,36 @@ class Folding:
 
 
 def _splits(ev: Evaluator, table: Typing, frame: Frame, number: int) -> Iterator[Site]:
-    """Where keys are split for this process's devices: also copies, and ``key, *keys = split(key, own + 1)``.
-
-    Of a state, those of the fields with which it is made before any round of a loop.
-    """
-    number = resolved(ev, frame, number)
-    operation = frame.code.operations[number]
-    stores = ev.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
-    stored = (frame.code.operations[each] for each in sorted(stores))
-    made = [frame.code.operations[each.value] for each in stored if isinstance(each, s.Store)]
-    for call in made or (operation,):
-        callee = certain(ev.value(frame, call.function)) if isinstance(call, s.Call) else None
-        copies = isinstance(callee, External) and callee.name in _COPIES
-        for each in call.arguments if isinstance(call, s.Call) and (copies or isinstance(callee, ClassValue)) else ():
-            yield from _splits(ev, table, frame, each.value)
-    own = split_for_own_devices(table, ev.value(frame, number))
-    if own is not None:
-        yield own
-    if not isinstance(operation, s.Item) or not operation.star:
-        return
-    split = resolved(ev, frame, operation.value)
-    call = frame.code.operations[split]
-    if isinstance(call, s.Call) and len(call.arguments) == 2:
-        callee, more = certain(ev.value(frame, call.function)), frame.code.operations[call.arguments[1].value]
-        known = isinstance(callee, External) and callee.name in table.rows.split
-        devices = certain(ev.value(frame, more.left)) if isinstance(more, s.Binary) and more.operator == "+" else None
-        known = known and isinstance(devices, Applied) and devices.name in table.rows.local_count
-        if known and isinstance(more, s.Binary) and certain(ev.value(frame, more.right)) == Constant(operation.index):
-            yield Site(frame.ref, split)
+    """Where keys are split for own devices: also copies, fields of a state, ``key, *keys = split(key, own + 1)``."""
+    pending, seen = [number], set[int]()
+    while pending:
+        number = resolved(ev, frame, pending.pop())
+        if number in seen:
+            continue  # a copy of a copy, in a loop
+        seen.add(number)
+        operation = frame.code.operations[number]
+        stores = ev.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
+        stored = (frame.code.operations[each] for each in sorted(stores))
+        made = [frame.code.operations[each.value] for each in stored if isinstance(each, s.Store)]
+        for call in (each for each in made or (operation,) if isinstance(each, s.Call)):
+            callee = certain(ev.value(frame, call.function))
+            if isinstance(callee, ClassValue) or (isinstance(callee, External) and callee.name in _COPIES):
+                pending += [argument.value for argument in call.arguments]
+        own = split_for_own_devices(table, ev.value(frame, number))
+        if own is not None:
+            yield own
+        if not isinstance(operation, s.Item) or not operation.star:
+            continue
+        split = resolved(ev, frame, operation.value)
+        rest = frame.code.operations[split]
+        given = rest.arguments[1:2] if isinstance(rest, s.Call) else ()
+        more = frame.code.operations[given[0].value] if given else None
+        if isinstance(rest, s.Call) and isinstance(more, s.Binary) and more.operator == "+":
+            callee, devices, kept = (certain(ev.value(frame, n)) for n in (rest.function, more.left, more.right))
+            counts = isinstance(devices, Applied) and devices.name in table.rows.local_count
+            splits = isinstance(callee, External) and callee.name in table.rows.split
+            if splits and counts and kept == Constant(operation.index):
+                yield Site(frame.ref, split)
 
 
 def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
@@ -285,7 +286,8 @@ class KeySearch:
             if isinstance(callee, External) and callee.name == FOLD and len(operation.arguments) == 2:
                 counts = self._counts(frame, operation.arguments[1].value)
                 return self._made(frame, first, depth - 1) if counts else None
-            if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.seed is not None and self._is_alike(frame, first):
                 return [Site(frame.ref, number)]
         return self._passed(frame, operation, depth) if isinstance(operation, s.Parameter) else None
 

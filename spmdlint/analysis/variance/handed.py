@@ -150,7 +150,7 @@ class Handed:
 
     def _local(self, callee: Value, operation: s.Call) -> int | None:
         """The argument that a call of a library takes as this process's part."""
-        run, bound = self.ev.through_partial(callee, Arguments())
+        run, bound = self.ev.through_partial(callee)
         known = self.ev.knowledge.get(run.name) if isinstance(run, External) else None
         if known is None or known.local is None:
             return None

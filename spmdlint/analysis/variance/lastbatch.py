@@ -14,17 +14,7 @@ from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
-from spmdlint.analysis.evaluation.values import (
-    Arguments,
-    Constant,
-    External,
-    Frame,
-    FunctionValue,
-    Site,
-    Value,
-    Values,
-    certain,
-)
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Value, Values, certain
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
@@ -40,6 +30,7 @@ BY_LENGTH = "by length"
 """The kind of the step that makes each batch as long as its longest example."""
 BATCHERS = frozenset(("batch", "padded_batch"))
 _HELPERS = 3
+_LIBRARIES = ("numpy.", "jax.", "tensorflow.", "builtins.", "functools.", "operator.")
 _RESIZERS = frozenset("pad concatenate concat resize append zeros ones full empty tile repeat vstack hstack".split())
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
@@ -262,10 +253,9 @@ def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _HELPERS) -> bool
 
 
 def _keeps(ev: Evaluator, called: Value, depth: int) -> bool:
-    function, _ = ev.through_partial(called, Arguments())
+    function, _ = ev.through_partial(called)
     if isinstance(function, External):
-        known = function.name.partition(".")[0] in ev.knowledge.libraries
-        return known and function.name.rpartition(".")[2] not in _RESIZERS
+        return function.name.startswith(_LIBRARIES) and function.name.rpartition(".")[2] not in _RESIZERS
     return isinstance(function, FunctionValue) and depth > 0 and _body_keeps(ev, ev.free_frame(function.ref), depth)
 
 

@@ -8,7 +8,6 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
-    Arguments,
     Constant,
     External,
     Frame,
@@ -126,7 +125,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     if not isinstance(operation, s.Call):
         return False
     called = certain(ev.value(frame, operation.function))
-    callee = ev.through_partial(called, Arguments())[0] if called is not None else None
+    callee = ev.through_partial(called)[0] if called is not None else None
     if not isinstance(callee, FunctionValue):
         method = frame.code.operations[operation.function]
         return isinstance(method, s.Attribute) and method.name in _OF_DATA_SETS
