@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,7 @@ _OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
 _WORDS = _SIGNS | {"initialize", "mpi4py"}  # a file without any of these has no sign
 _SERVICE = "multihost_utils"
 _COUNTS = frozenset(("process_count", "host_count"))
+_BOTH = frozenset(("device_count", "local_device_count"))
 
 
 MAX_STEPS = 8
@@ -35,7 +36,7 @@ class MultiProcess:
     def __init__(self, project: Project, *, always: bool) -> None:
         self.project = project
         self.always = always
-        self._known: dict[Path, bool] = {}
+        self._found: dict[Path, tuple[s.Operation, ...]] = {}
         self._around: dict[tuple[int, Callable[[Path], bool]], bool] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
@@ -77,15 +78,11 @@ class MultiProcess:
 
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""
-        if path not in self._known:
-            module = self.project.modules[path]
-            self._known[path] = not module.words.isdisjoint(_WORDS) and any(True for _ in self._signs(path))
-        return self.always or self._known[path]
+        return self.always or bool(self._signs(path))
 
     def needs(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process."""
-        strong = (sign for sign in self._signs(path) if getattr(sign, "name", "") not in _WEAK)
-        return self.always or (self.says(path) and any(True for _ in strong))
+        return self.always or any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
 
     def joins(self, path: Path) -> bool:
         """Whether processes certainly know one another through JAX's service; if not, each lists its own CPUs."""
@@ -116,15 +113,20 @@ class MultiProcess:
 
         Other functions confuse the two, which is not a sign of several processes.
         """
-        for function in self.project.modules[path].summary.functions:
+        module = self.project.modules[path]
+        for function in module.summary.functions if module.words >= _BOTH else ():
             asked = {operation.name for operation in function.operations if isinstance(operation, s.Attribute)}
-            if {"device_count", "local_device_count"} <= asked:
+            if asked >= _BOTH:
                 return True
         return False
 
-    def _signs(self, path: Path) -> Iterator[s.Operation]:
-        for function in self.project.modules[path].summary.functions:
-            yield from (o for o in function.operations if self._is_sign(path, function, o))
+    def _signs(self, path: Path) -> tuple[s.Operation, ...]:
+        if (known := self._found.get(path)) is None:
+            module = self.project.modules[path]
+            functions = () if module.words.isdisjoint(_WORDS) else module.summary.functions
+            known = tuple(o for each in functions for o in each.operations if self._is_sign(path, each, o))
+            self._found[path] = known
+        return known
 
     def _is_sign(self, path: Path, function: s.Function, operation: s.Operation) -> bool:
         if isinstance(operation, s.Attribute):
