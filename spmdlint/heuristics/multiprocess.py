@@ -114,11 +114,8 @@ class MultiProcess:
         Other functions confuse the two, which is not a sign of several processes.
         """
         module = self.project.modules[path]
-        for function in module.summary.functions if module.words >= _BOTH else ():
-            asked = {operation.name for operation in function.operations if isinstance(operation, s.Attribute)}
-            if asked >= _BOTH:
-                return True
-        return False
+        functions = module.summary.functions if module.words >= _BOTH else ()
+        return any({o.name for o in each.operations if isinstance(o, s.Attribute)} >= _BOTH for each in functions)
 
     def _signs(self, path: Path) -> tuple[s.Operation, ...]:
         if (known := self._found.get(path)) is None:

@@ -67,7 +67,7 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
                     continue
-                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number, _CALLERS):
+                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number):
                     yield DoneByAll(Site(ref, number), known.name, writes)
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
@@ -78,19 +78,27 @@ class DoneByAllSearch:
         told = [found for each in frame.code.taken_by(call) if (found := self.content.of(frame, each)) is not None]
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
-    def _reached_by_all(self, frame: Frame, number: int, callers: int, *, several: bool = False) -> bool:
+    def _reached_by_all(self, frame: Frame, number: int) -> bool:
         """Whether a call is reached on some way on which no condition tells the processes apart.
 
-        ``several``: something on the way is certainly for several processes.
+        Something on the way is certainly for several processes.
         """
         asks = "whether it is done depends on this"
-        if callers == 0 or decided(self.content, self.control, frame, (number,), None, asks, _tells_apart) is not None:
-            return False
-        several = several or self.multi.needs(frame.ref.path) or frame.ref in self._asking
-        edges = self.reach.callers.get(frame.ref, ())
-        if not edges:
-            return several
-        return any(self._reached_by_all(e.caller, e.number, callers - 1, several=several) for e in edges)
+        latest = {(frame, number, False)}
+        seen = set(latest)
+        for _ in range(_CALLERS):
+            further: set[tuple[Frame, int, bool]] = set()
+            for at, place, several in latest:
+                if decided(self.content, self.control, at, (place,), None, asks, _tells_apart) is not None:
+                    continue
+                several = several or self.multi.needs(at.ref.path) or at.ref in self._asking
+                edges = self.reach.callers.get(at.ref, ())
+                if not edges and several:
+                    return True
+                further.update((edge.caller, edge.number, several) for edge in edges)
+            latest = further - seen
+            seen |= latest
+        return False
 
 
 def _tells_apart(reason: Reason | None) -> bool:
