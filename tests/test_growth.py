@@ -169,6 +169,19 @@ def test_twice_the_program_is_twice_the_work(shape):
     assert 1.5 * short < long < 2.6 * short
 
 
+def ways(calls):
+    """Functions that each call the next one several times: the ways that lead to the last one are many."""
+    yield "import jax\nimport wandb\ndef f0():\n    wandb.init(project='p')\n"
+    for number in range(9):
+        yield f"def f{number + 1}():\n" + f"    f{number}()\n" * calls
+    yield "if jax.process_index() == 0:\n    print(jax.process_count())\nf9()\n"
+
+
+def test_each_call_on_many_ways_is_asked_about_once():
+    few, many = (lines_run("".join(ways(calls))) for calls in (2, 4))
+    assert many < 2.6 * few
+
+
 def test_what_is_beyond_the_bound_is_analysed_without_its_callers_and_said(project, monkeypatch):
     files = {"a.py": "".join(callers(40)), "z.py": "import jax\ndef loss(x):\n    return jax.lax.pmean(x, 'batch')\n"}
     project.write({**files, "z_test.py": "import z\nz.loss(1.0)\n", "spmdlint.toml": ""})

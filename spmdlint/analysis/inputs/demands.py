@@ -122,7 +122,7 @@ class Demands:
             elif (
                 known.kind == "jit"
                 and outputs
-                and is_random(self.ev, frame, value)
+                and random_by(self.ev, frame, value)
                 and self.placement.spans(frame, number)
             ):
                 yield Demand("key", frame, number, value, known)
@@ -157,10 +157,10 @@ class Demands:
         return layout
 
 
-def is_random(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is a key or random numbers from a key, or one of several of them."""
+def random_by(evaluator: Evaluator, frame: Frame, number: int) -> str | None:
+    """The function by which a value is a key or random numbers from a key, or one of several of them."""
     made = frame.code.operations[resolved(evaluator, frame, number)]
     if isinstance(made, (s.Item, s.Subscript)):
         number = made.value if isinstance(made, s.Item) else made.base
     value = certain(evaluator.value(frame, number))
-    return isinstance(value, Applied) and value.name.startswith(_KEYS)
+    return value.name if isinstance(value, Applied) and value.name.startswith(_KEYS) else None

@@ -9,7 +9,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, Site, certain
-from spmdlint.analysis.inputs.demands import is_random
+from spmdlint.analysis.inputs.demands import random_by
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -53,7 +53,11 @@ def own_replicas(
                 continue
             for inside, leaf in (place for place, ends in tree(evaluator, frame, call.arguments[0].value) if ends):
                 reason = content.of(inside, leaf)
-                own = reason is not None and reason.kind == "identity" and is_random(evaluator, inside, leaf)
+                by = random_by(evaluator, inside, leaf) if reason is not None and reason.kind == "identity" else None
+                known = evaluator.knowledge.get(by) if by is not None else None
+                # A key of its own, copied to the devices of its process, is meant to be that.
+                key = by in table.rows.split or (known is not None and known.seed is not None)
+                own = by is not None and not (copies and key)
                 if reason is not None and (own or reason.kind in _BY_CHANCE):
                     yield Site(ref, number), reason
                     break

@@ -148,7 +148,7 @@ class Placement:
         if not any(isinstance(value, _ARRAYS) for value in self.ev.value(frame, taken.base)):
             return False
         key = constant(self.ev.value(frame, taken.index))
-        if key is not None and isinstance(key.value, str):
+        if (key is not None and isinstance(key.value, str)) or not self.may_span(frame, taken.base):
             return False
         if self.split(frame, taken.base):
             return True
