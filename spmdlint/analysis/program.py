@@ -211,11 +211,14 @@ class Program:
         return tuple(self._lists.numbers())
 
     @cached_property
-    def _lists(self) -> Listings:
+    def _shuffled(self) -> Origins:
         shuffle = ShuffledOrder()
         shuffle.content = self._facets.content
-        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
-        orders = self.listing_order, self.set_order, shuffles
+        return Origins(self.evaluator, self.calls, self.reach, shuffle)
+
+    @cached_property
+    def _lists(self) -> Listings:
+        orders = self.listing_order, self.set_order, self._shuffled
         return Listings(
             self.evaluator, self.reach, self.effects, *orders, self.variance, self._multi, preview=self.preview
         )
@@ -380,7 +383,7 @@ class Program:
     def unshared_data(self) -> Iterator[Unshared]:
         """Data that every process reads whole, although its batches are meant for one."""
         if self.multi_process != "never":
-            given = (self._facets.content, self._facets.sharing, self._quantities, self._multi)
+            given = (self._facets.content, self._shuffled, self._facets.sharing, self._quantities, self._multi)
             yield from UnsharedData(*given).found()
 
     @cached_property

@@ -35,6 +35,7 @@ class Units(Struct, frozen=True):
     devices: str
     placers: Mapping[str, tuple[str, str]]
     dealers: frozenset[str]
+    share_names: frozenset[str]
     pickers: frozenset[str]
     tellers: tuple[str, ...]
     told: frozenset[str]
@@ -64,6 +65,7 @@ def units() -> Units:
         devices=table["devices"],
         placers={name: (what, where) for name, (what, where) in table["placers"].items()},
         dealers=frozenset(table["dealers"]),
+        share_names=frozenset(table["share_names"]),
         pickers=frozenset(table["pickers"]),
         tellers=tuple(table["tellers"]),
         told=frozenset(table["told"]),

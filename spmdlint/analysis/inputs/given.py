@@ -157,7 +157,7 @@ class Inputs:
         given = [made[0].arguments[0].value for made in (one, other)]
         shapes = several_shapes(self.ev, frame, given)
         reason = self.facets.content.of(frame, test) if shapes is not None else None
-        if reason is not None and self._sure(frame, reason):
+        if reason is not None and self._sure(frame, other[1], reason):
             yield Given(Site(frame.ref, given[1]), other[1], reason, shapes=shapes, other=one[1].site)
 
     def _rooted(self, operation: s.Call, call: ParallelCall) -> int | None:
@@ -171,13 +171,11 @@ class Inputs:
             reason = facet.of(frame, value)
             if reason is None or (reason.kind == SELECTED and not self._is_own(frame, operation, value)):
                 continue  # it is not known whose data it is selected from
-            if told_by_others(self.ev, self.multi, frame.ref.path, reason) and not is_of_others(call):
-                continue
             # What is broadcast because processes see different files must not determine a shape; what is gathered may
             # well be made from the same number of files everywhere.
             near = call.same == BROADCAST or len(reason.chain()) <= _NEAR
             agreed = reason.kind == "files" and near and self.effects.agrees(frame, operation)
-            if agreed or (reason.kind != "files" and self._sure(frame, reason)):
+            if agreed or (reason.kind != "files" and self._sure(frame, call, reason)):
                 return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None
 
@@ -216,7 +214,7 @@ class Inputs:
             static = [(frame, parameter, value) for parameter, value in self._static(frame, operation)]
             for where, parameter, value in (*static, *self._bound(frame, operation)):
                 reason = self.facets.content.of(where, value)
-                if reason is not None and self._sure(frame, reason):
+                if reason is not None and self._sure(frame, call, reason):
                     yield Given(Site(where.ref, value), call, reason, parameter)
 
     @cached_property
@@ -245,7 +243,9 @@ class Inputs:
     def _known(self, call: ParallelCall) -> Known | None:
         return self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
 
-    def _sure(self, frame: Frame, reason: Reason) -> bool:
+    def _sure(self, frame: Frame, call: ParallelCall, reason: Reason) -> bool:
+        if told_by_others(self.ev, self.multi, frame.ref.path, reason) and not is_of_others(call):
+            return False
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             own = self.preview or self.facets.sharing.has_own(frame.ref.path)

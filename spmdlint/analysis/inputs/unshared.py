@@ -35,8 +35,11 @@ class Unshared(Struct, frozen=True):
 class UnsharedData:
     """Finds such data sets."""
 
-    def __init__(self, content: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess) -> None:
+    def __init__(
+        self, content: Origins, shuffled: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess
+    ) -> None:
         self.ev = content.ev
+        self.shuffled = shuffled
         self.sharing = sharing
         self.multi = multi
         self.quantities = quantities
@@ -62,7 +65,7 @@ class UnsharedData:
         """The data that a call makes batches of, whose size was divided by the number of processes."""
         size = batch_size(self.ev, frame, call)
         found = self._portion.of(frame, size) if size is not None else None
-        return Unshared(self._source(frame, number), found, "divided") if found is not None else None
+        return self._unless_shuffled(Site(frame.ref, number), found, "divided") if found is not None else None
 
     def _passed_on(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a call takes as this process's part."""
@@ -78,9 +81,17 @@ class UnsharedData:
         found = self._loaded.any_of(frame, [argument.value for argument in call.arguments])
         return self._read(found, "mapped") if found is not None else None
 
-    def _read(self, loaded: Reason, use: Literal["part", "mapped"]) -> Unshared:
-        batched = loaded.chain()[1].site
-        return Unshared(self._source(self.ev.free_frame(batched.ref), batched.number), loaded, use)
+    def _read(self, loaded: Reason, use: Literal["part", "mapped"]) -> Unshared | None:
+        return self._unless_shuffled(loaded.chain()[1].site, loaded, use)
+
+    def _unless_shuffled(
+        self, batched: Site, found: Reason, use: Literal["divided", "part", "mapped"]
+    ) -> Unshared | None:
+        """The data of some batches, unless each process draws its own by a seed that is meant to tell it apart."""
+        frame = self.ev.free_frame(batched.ref)
+        drawn = self.shuffled.of(frame, batched.number)
+        own = drawn is not None and drawn.kind == "identity"
+        return None if own else Unshared(self._source(frame, batched.number), found, use)
 
     def _source(self, frame: Frame, number: int) -> Site:
         """The call that makes a data set of which methods make others, and at last its batches."""

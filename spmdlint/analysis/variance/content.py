@@ -51,6 +51,7 @@ from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengt
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.shown import same_behind_bars
+from spmdlint.analysis.variance.sourcecall import source_function
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -376,9 +377,11 @@ class Variance(Property):
         if method.name == "index":
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         known = self.knowledge.methods.get(method.name)
-        made = certain(origins.ev.value(frame, method.base)) if known is not None and known.counts else None
-        if isinstance(made, Applied) and self.knowledge.get(made.name) is not None:
-            return self._counted(frame, number, self.length.of(frame, method.base))
+        if known is not None and known.counts:
+            found, held = self.length.of(frame, method.base), origins.of(frame, method.base)
+            shares = self.knowledge.get(source_function(origins.ev, held)) if held is not None else None
+            if found is not None or held is None or (shares is not None and shares.own):
+                return self._counted(frame, number, found)
         part = holds_part(origins, frame, number, operation, known)
         found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
         found = found or origins.any_of(frame, through_method(origins.ev, frame, operation, "content"))

@@ -57,20 +57,20 @@ class Sharing:
         self._number = Origins(self.ev, content.calls, content.reach, Number(sources))
         self._shared: dict[int, bool] = {}
 
-    def gives_shares(self, path: Path) -> bool:
-        """Whether anything in a file's program may give each process data of its own."""
+    def gives_shares(self, path: Path, *, likely: bool = True) -> bool:
+        """Whether anything in a program may give each process its own data, or is ``likely`` to, judging by a name."""
         component = self.ev.project.component
         at = component[path]
         if at not in self._shared:
             here = (ref for ref in self.ev.project.functions() if component[ref.path] == at)
             chooses = (self._chooses(self.ev.free_frame(ref)) for ref in here)
             self._shared[at] = self._names(path, self.table.dealers) or any(chooses)
-        return self._shared[at]
+        return self._shared[at] or (likely and self._names(path, self.table.share_names))
 
     def has_own(self, path: Path) -> bool:
         """Whether processes may have data of their own, as where a library never asks which process it is."""
         asks = self._names(path, frozenset(name.rpartition(".")[2] for name in self.table.places))
-        return not asks or self.gives_shares(path)
+        return not asks or self.gives_shares(path, likely=False)
 
     def picks(self, path: Path) -> bool:
         """Whether anything in a file's program picks from data that all have what belongs on a process's devices."""
@@ -81,10 +81,12 @@ class Sharing:
 
     @cached_property
     def _words(self) -> dict[int, set[str]]:
-        """What the files of each program name, together."""
+        """The attributes, imports and keywords that the files of each program name, together."""
         found: dict[int, set[str]] = {}
         for path, module in self.ev.project.modules.items():
-            found.setdefault(self.ev.project.component[path], set()).update(module.words)
+            calls = (o for each in module.summary.functions for o in each.operations if isinstance(o, s.Call))
+            keywords = (argument.keyword or "" for call in calls for argument in call.arguments)
+            found.setdefault(self.ev.project.component[path], set()).update(module.words, keywords)
         return found
 
     def _chooses(self, frame: Frame) -> bool:
@@ -108,12 +110,13 @@ class Sharing:
             return cut and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
-        if any(argument.keyword in self.table.dealers for argument in operation.arguments):
-            return True
         method = operations[operation.function]
         callee = certain(self.ev.value(frame, operation.function))
         if isinstance(callee, (FunctionValue, ClassValue, Instance)):
             return False  # what it does with it is asked there
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if known is not None and known.own:
+            return True
         if isinstance(callee, External) and callee.name.startswith(self.table.tellers):
             return False
         if isinstance(method, s.Attribute) and method.name in self.table.told:
