@@ -18,7 +18,7 @@ class UntiledGather(Rule):
     Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is sharded along an axis of a
     mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or returned by a
     `jit` or `shard_map` that declares it. Also finds calls in a branch that is taken only if the array's
-    `is_fully_addressable` is false, and calls whose result is reshaped to the shape of the gathered array.
+    `is_fully_addressable` is false.
 
     In the body of a `shard_map`, finds matrices whose rows a spec splits, and which are gathered by
     `jax.lax.all_gather` without `tiled=True` and then multiplied by from the left.
@@ -104,14 +104,6 @@ class UntiledGather(Rule):
             elif found.spans:
                 said = f"The array made at {at} is over the devices of all processes"
                 made = "The array is made here."
-            elif found.reshaped:
-                said = f"{found.reader} without tiled=True stacks the arrays of all processes"
-                fact = f"and {at} reshapes the result to the shape of one of them: with several processes, this raises."
-                made = "The result is reshaped here."
-                mend = (
-                    "Pass tiled=True if this is a global array: every process then gets the whole array. If each "
-                    "process has its own array, take one row of the gathered result, or the mean of its rows."
-                )
             else:
                 said = f"The condition at {at} says that this array has parts on other processes"
                 made = "This is tested here."

@@ -34,8 +34,7 @@ class Units(Struct, frozen=True):
     meshes: frozenset[str]
     devices: str
     placers: Mapping[str, tuple[str, str]]
-    dealers: frozenset[str]
-    share_names: frozenset[str]
+    dealers: Mapping[Literal["surely", "likely"], frozenset[str]]
     pickers: frozenset[str]
     tellers: tuple[str, ...]
     told: frozenset[str]
@@ -64,8 +63,7 @@ def units() -> Units:
         meshes=frozenset(table["meshes"]),
         devices=table["devices"],
         placers={name: (what, where) for name, (what, where) in table["placers"].items()},
-        dealers=frozenset(table["dealers"]),
-        share_names=frozenset(table["share_names"]),
+        dealers={how: frozenset(names) for how, names in table["dealers"].items()},
         pickers=frozenset(table["pickers"]),
         tellers=tuple(table["tellers"]),
         told=frozenset(table["told"]),

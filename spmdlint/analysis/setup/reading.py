@@ -26,51 +26,7 @@ from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 
-_CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
 _LOOP = "a loop over it"
-_STEPS = 8
-"""The most conversions of one array that are followed: a loop may make them endless."""
-
-
-def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -> int | None:
-    """The operation that reshapes the result of a gathering to the very shape of the gathered array."""
-    code = frame.code
-    gathered = code.operations[call.arguments[0].value]
-    if not isinstance(gathered, s.Load):
-        return None
-    for number, reshape in code.calls_named(frozenset(("reshape",))).items():
-        method = code.operations[reshape.function]
-        if not isinstance(method, s.Attribute) or len(reshape.arguments) != 1 or reshape.arguments[0].star:
-            continue
-        shape = code.operations[code.root_of(reshape.arguments[0].value)]
-        array = code.operations[shape.base] if isinstance(shape, s.Attribute) and shape.name == "shape" else None
-        if not isinstance(shape, s.Attribute) or not isinstance(array, s.Load) or array.name != gathered.name:
-            continue
-        same = ev.reaching(frame, shape.base, array.name) == ev.reaching(frame, call.arguments[0].value, array.name)
-        if same and _kept_of(ev, frame, method.base) == gather:
-            return number
-    return None
-
-
-def _kept_of(ev: Evaluator, frame: Frame, number: int) -> int:
-    """The operation that made an array, before conversions and casts."""
-    code = frame.code
-    for _ in range(_STEPS):
-        number = code.root_of(number)
-        call = code.operations[number]
-        if not isinstance(call, s.Call):
-            return number
-        method = code.operations[call.function]
-        callee = certain(ev.value(frame, call.function))
-        if isinstance(callee, External) and callee.name in _CONVERTERS and call.arguments:
-            number = call.arguments[0].value
-        elif isinstance(method, s.Attribute) and method.name in ("astype", "copy"):
-            number = method.base
-        else:
-            break
-    return number
-
-
 _TAKES: tuple[type[s.Operation], ...] = (s.Next, s.Call)
 
 
@@ -78,8 +34,7 @@ class WholeRead(Struct, frozen=True):
     """A read of an array that spans processes: the site, the reader, and where the array is made.
 
     It ``spans`` processes without ``axes`` if how it is split is not known. Otherwise, without them, ``made`` is a
-    condition that says that the array spans processes, or, if it is ``reshaped``, the operation that gives the array
-    its old shape.
+    condition that says that the array spans processes.
     """
 
     site: Site
@@ -87,7 +42,6 @@ class WholeRead(Struct, frozen=True):
     made: Site
     axes: tuple[str, ...]
     spans: bool = False
-    reshaped: bool = False
     path: tuple[Site, ...] = ()
     """If the site is a call that passes the array on, what leads from there to the read."""
 
@@ -149,10 +103,6 @@ class Reads:
             if not tested.here and not tested.host:
                 yield WholeRead(Site(frame.ref, number), reader, Site(frame.ref, tested.test), ())
                 return
-        reshaped = reshaped_as_before(self.ev, frame, number, call)
-        if reshaped is not None:
-            yield WholeRead(Site(frame.ref, number), reader, Site(frame.ref, reshaped), (), reshaped=True)
-            return
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
         read = self._read(frame, number)

@@ -64,8 +64,8 @@ class Sharing:
         if at not in self._shared:
             here = (ref for ref in self.ev.project.functions() if component[ref.path] == at)
             chooses = (self._chooses(self.ev.free_frame(ref)) for ref in here)
-            self._shared[at] = self._names(path, self.table.dealers) or any(chooses)
-        return self._shared[at] or (likely and self._names(path, self.table.share_names))
+            self._shared[at] = self._names(path, self.table.dealers["surely"]) or any(chooses)
+        return self._shared[at] or (likely and self._names(path, self.table.dealers["likely"]))
 
     def has_own(self, path: Path) -> bool:
         """Whether processes may have data of their own, as where a library never asks which process it is."""
