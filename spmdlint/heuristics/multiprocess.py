@@ -136,17 +136,14 @@ class MultiProcess:
         whole = dotted if operation.name is None else f"{dotted}.{operation.name}"
         return self.project.find_module(whole, module) is None and self.project.find_module(dotted, module) is None
 
-    def importers(self, path: Path) -> frozenset[Path]:
-        """The files that import a file, or something in it by name."""
-        return self._importers.get(path, frozenset())
-
     @cached_property
-    def _importers(self) -> dict[Path, frozenset[Path]]:
-        found: dict[Path, set[Path]] = {}
-        for path in self.project.modules:
+    def importers(self) -> dict[Path, set[Path]]:
+        """For each file, those that import it, or something in it by name."""
+        found: dict[Path, set[Path]] = {path: set() for path in self.project.modules}
+        for path in found:
             for other in self._imported(path):
-                found.setdefault(other, set()).add(path)
-        return {path: frozenset(files) for path, files in found.items()}
+                found[other].add(path)
+        return found
 
     def _imported(self, path: Path) -> set[Path]:
         """The files that a file imports, or of which it imports something by name."""

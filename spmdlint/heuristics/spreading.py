@@ -88,10 +88,14 @@ def starts_processes(module: Module) -> bool:
 
 
 def starts(function: s.Function, operation: s.Operation) -> bool:
-    """Whether an operation is ``jax.distributed.initialize``, or imports ``mpi4py``."""
+    """Whether an operation is ``jax.distributed.initialize``, not for one process alone, or imports ``mpi4py``."""
     if isinstance(operation, s.Import):
         return operation.module.partition(".")[0] == "mpi4py"
     if not isinstance(operation, s.Attribute) or operation.name != "initialize":
         return False
-    base = function.operations[operation.base]
-    return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed"
+    operations = function.operations
+    base = operations[operation.base]
+    calls = (o for o in operations if isinstance(o, s.Call) and operations[o.function] is operation)
+    given = (each for call in calls for each in call.arguments if each.keyword == "num_processes")
+    alone = any(operations[each.value] == s.Const(1) for each in given)
+    return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed" and not alone

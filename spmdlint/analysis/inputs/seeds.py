@@ -185,7 +185,7 @@ class SharedSeeds:
             for _, load in code.of_kind(s.Load)
         ):
             return False
-        importing = self.multi.importers(frame.ref.path) if scope is None else ()
+        importing = self.multi.importers[frame.ref.path] if scope is None else ()
         return not any(name in self.ev.project.modules[path].words for path in importing)
 
     def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
@@ -243,7 +243,7 @@ class SharedSeeds:
             last = pending.pop()
             new = {edge.caller.ref for edge in self.reach.callers.get(last, ())}
             if self.ev.project.function(last).kind == "module":
-                new |= {FunctionRef(path, last.index) for path in self.multi.importers(last.path)}
+                new |= {FunctionRef(path, last.index) for path in self.multi.importers[last.path]}
             pending += new - found
             found |= new
         return found

@@ -605,4 +605,5 @@ def _names(spec: Value) -> bool | None:
     """Whether a spec names an axis; None if that is not known."""
     if not isinstance(spec, Applied):
         return None
-    return any(constant(each) != Constant(None) for each in spec.arguments.positional)
+    named = any(constant(each) != Constant(None) for each in spec.arguments.positional)
+    return named or (None if spec.arguments.open else False)
