@@ -305,20 +305,21 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
 
     """
     asked, config = config, override(config, {"preview": True})
+    store = None if cache is None else Store(cache)
     with uncollected():
         linked = link(config, [path], cache=cache)
         explanation = linked.explain(path, row)
-        found = _found(path, linked.program, linked.survey, config)
+        found = _found(path, linked, config, store)
         about = in_order([finding for finding in found if _speaks_of(finding, path, row)])
         stands_for = (place for finding in found for _, place in finding.also)
         hidden = any(place.path == path and place.start.row == row for place in stands_for)
         on_trial: dict[Diagnostic, str] = {}
         if (about or hidden) and not asked.preview:
-            others = _found(path, linked.again(asked), linked.survey, asked)
+            others = _found(path, linked, asked, store)
             usual = [finding for finding in others if _speaks_of(finding, path, row)]
             kept = _spots(usual)
             trial = [finding for finding in about if (finding.code, finding.place) not in kept]
-            on_trial = dict(zip(trial, _why_on_trial(trial, linked, path, asked), strict=True))
+            on_trial = dict(zip(trial, _why_on_trial(trial, linked, path, asked, store), strict=True))
             about = in_order([*usual, *on_trial])
             found = [*found, *others]
         silent = frozenset(about).difference(_suppressions(linked.survey, load_rules(config.rules)).remaining(found))
@@ -331,14 +332,9 @@ class Linked:
 
     def __init__(self, survey: Survey, config: Config) -> None:
         self.survey = survey
-        self.program = self.again(config)
+        self.config = config
+        self.program = _LinkedLater(survey, config, Timings()).program
         self.texts = {path: source.text for path, source in survey.texts.items()}
-
-    def again(self, config: Config) -> Program:
-        """The same program with other settings."""
-        from spmdlint.analysis.load import load
-
-        return load(self.survey, config, _hazards(config))
 
     def explain(self, path: Path, row: int) -> Explanation:
         """What is known about a line, counted from 1.
@@ -370,31 +366,33 @@ def link(
     return Linked(Surveyor(config, store).look(found.project, given, screen=not visited), config)
 
 
-def _found(path: Path, program: Program, survey: Survey, config: Config) -> list[Diagnostic]:
-    """The findings of a program, and of rules of one's own in a file."""
-    rules = load_rules(config.rules)
+def _found(path: Path, linked: Linked, config: Config, store: Store | None) -> list[Diagnostic]:
+    """The findings of a program with some settings, kept ones as well, and of rules of one's own in a file."""
+    rules, timings = load_rules(config.rules), Timings()
     enabled = config.enabled(rules)
     active = [rule for rule in rules if rule.code in enabled]
-    findings = run(active, program, [], Timings())
+    later = _LinkedLater(linked.survey, config, timings)
+    if config == linked.config:
+        later.program = linked.program
+    found = _outcome(later, [rule for rule in active if not rule.by_file], store, [], timings, None)
     visitors = [rule for rule in active if rule.by_file]
-    if visitors:
-        from spmdlint.visiting import visit_all
-
-        findings += visit_all(visitors, survey, [path], config, lambda: program, None, Timings()).findings
-    return findings
+    own = _visited(visitors, later, [path], store, [], timings).findings if visitors else ()
+    return [*found.findings, *own]
 
 
 def _spots(findings: Iterable[Diagnostic]) -> set[tuple[str, Place]]:
     return {(finding.code, finding.place) for finding in findings}
 
 
-def _why_on_trial(findings: Sequence[Diagnostic], linked: Linked, path: Path, asked: Config) -> Iterator[str]:
+def _why_on_trial(
+    findings: Sequence[Diagnostic], linked: Linked, path: Path, asked: Config, store: Store | None
+) -> Iterator[str]:
     """For each finding that only ``--preview`` shows, why that is."""
     new = {rule.code for rule in load_rules(asked.rules) if rule.preview}
     told: set[tuple[str, Place]] = set()
     if asked.multi_process == "auto" and any(finding.code not in new for finding in findings):
         several = override(asked, {"multi_process": "always"})
-        told = _spots(_found(path, linked.again(several), linked.survey, several))
+        told = _spots(_found(path, linked, several, store))
     for finding in findings:
         if finding.code in new:
             yield f"{finding.code} is a preview rule."

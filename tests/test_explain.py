@@ -56,6 +56,14 @@ def explain(project):
     return run
 
 
+def test_the_findings_that_earlier_runs_kept_are_not_looked_for_again(explain, monkeypatch):
+    first = explain(17)
+    assert "SPMD301" in first.out
+    monkeypatch.setattr("spmdlint.engine.run", None)
+    assert explain(17).out == first.out
+    assert "SPMD301" not in explain(12).out
+
+
 def test_a_guarded_call(explain):
     outcome = explain(17)
     assert outcome.status == 0
