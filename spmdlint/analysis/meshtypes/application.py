@@ -202,13 +202,17 @@ def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, 
 
 
 def enter_frame(typer: Typer, scope: Scope, frame: Frame, parameters: dict[str, Type], site: Site) -> Type:
-    """The result of a function in a frame; all calls from a scope with the same types share one scope."""
-    inner = next((i for i in scope.inner if i.frame is frame and i.parameters == parameters), None)
+    """The result of a function in a frame; all calls from a scope with the same types share one scope.
+
+    A nested function sees the names around it as they are where it is called.
+    """
+    at = site.number if frame.outer is scope.frame and site.ref == scope.frame.ref else None
+    inner = next((i for i in scope.inner if i.frame is frame and i.at == at and i.parameters == parameters), None)
     if inner is None:
         if typer.scopes >= MAX_SCOPES or scope.depth > MAX_DEPTH:
             return UNKNOWN
         typer.scopes += 1
-        inner = Scope(frame, parameters, scope, scope.depth + 1)
+        inner = Scope(frame, parameters, scope, scope.depth + 1, at)
         scope.inner.append(inner)
     return typer.entered(inner, site)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct, field
 
 from spmdlint.analysis.evaluation.values import Frame, Site
@@ -30,24 +32,28 @@ Made = tuple[str, frozenset[str]]
 class Scope(Struct, eq=False):
     """One function with the types of its parameters, in the scope that called it.
 
-    ``collectives`` are those that it makes itself.
+    ``at`` is where, if it is nested in that one. ``collectives`` are those that it makes itself.
     """
 
     frame: Frame
     parameters: dict[str, Type]
     caller: Scope | None
     depth: int
+    at: int | None = None
     inner: list[Scope] = field(default_factory=list)
     collectives: dict[Site, Made] = field(default_factory=dict)
 
     def of(self, frame: Frame) -> Scope | None:
         """The scope of a frame: this one, one of its callers, or one that these have called."""
+        chain = list(self.chain())
+        return next((scope for scope in chain if scope.frame is frame), None) or chain[-1]._below(frame)
+
+    def chain(self) -> Iterator[Scope]:
+        """The scope and its callers, outwards."""
         scope: Scope | None = self
         while scope is not None:
-            if scope.frame is frame:
-                return scope
+            yield scope
             scope = scope.caller
-        return self._root()._below(frame)
 
     def communication(self, ref: FunctionRef) -> dict[Site, Made]:
         """The collectives that a function called from here makes, directly and in its callees."""
@@ -58,12 +64,6 @@ class Scope(Struct, eq=False):
             found.update(scope.collectives)
             pending.extend(scope.inner)
         return found
-
-    def _root(self) -> Scope:
-        scope = self
-        while scope.caller is not None:
-            scope = scope.caller
-        return scope
 
     def _below(self, frame: Frame) -> Scope | None:
         pending = [self]
