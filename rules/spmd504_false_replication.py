@@ -92,9 +92,9 @@ class FalseReplication(Rule):
                 ),
                 place=place,
                 help=(
-                    "JAX assumes that it is one value, and compares it in device_put at most. Make it the same on every process, for "
-                    "example with multihost_utils.broadcast_one_to_all; or name the axis in the spec and put a row "
-                    "for each device into a global array."
+                    "JAX assumes that it is one value, and compares it in device_put at most. Make it the same on "
+                    "every process, for example with multihost_utils.broadcast_one_to_all; or name the axis in the "
+                    "spec and put a row for each device into a global array."
                 ),
                 related=(
                     *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),

@@ -383,7 +383,7 @@ class Program:
     def unshared_data(self) -> Iterator[Unshared]:
         """Data that every process reads whole, although its batches are meant for one."""
         if self.multi_process != "never":
-            given = (self._facets.content, self._shuffled, self._facets.sharing, self._quantities, self._multi)
+            given = (self._shuffled, self._facets.sharing, self._quantities, self._multi)
             yield from UnsharedData(*given).found()
 
     @cached_property

@@ -93,9 +93,9 @@ def starts(function: s.Function, operation: s.Operation) -> bool:
         return operation.module.partition(".")[0] == "mpi4py"
     if not isinstance(operation, s.Attribute) or operation.name != "initialize":
         return False
-    operations = function.operations
-    base = operations[operation.base]
+    operations, base = function.operations, function.operations[operation.base]
     calls = (o for o in operations if isinstance(o, s.Call) and operations[o.function] is operation)
-    given = (each for call in calls for each in call.arguments if each.keyword == "num_processes")
-    alone = any(operations[each.value] == s.Const(1) for each in given)
+    given = (each for call in calls for each in enumerate(call.arguments))
+    numbers = (a.value for place, a in given if a.keyword == "num_processes" or (place == 1 and a.keyword is None))
+    alone = any(operations[number] == s.Const(1) for number in numbers)
     return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed" and not alone

@@ -35,15 +35,13 @@ class Unshared(Struct, frozen=True):
 class UnsharedData:
     """Finds such data sets."""
 
-    def __init__(
-        self, content: Origins, shuffled: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess
-    ) -> None:
-        self.ev = content.ev
+    def __init__(self, shuffled: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess) -> None:
+        self.ev = shuffled.ev
         self.shuffled = shuffled
         self.sharing = sharing
         self.multi = multi
         self.quantities = quantities
-        calls, reach = content.calls, content.reach
+        calls, reach = shuffled.calls, shuffled.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
         batches = Origins(self.ev, calls, reach, Batches(_of_any_size))
         self._loaded = Origins(self.ev, calls, reach, Rows(quantities.table, batches))

@@ -253,9 +253,9 @@ class Typer:
             return ALL_ALIKE
         live = self.ev.live_blocks(around.frame)
         stores = [n for n in home.stores.get(operation.name, ()) if home.block_of[n] in live]
-        called = next((each for each in scope.chain() if each.caller is around and each.at is not None), None)
-        if called is not None and called.at is not None:
-            stores = sorted(self.ev.reaching(around.frame, called.at, operation.name)) or stores
+        at = next((each.at for each in scope.chain() if each.caller is around), None)
+        if at is not None:
+            stores = sorted(self.ev.reaching(around.frame, at, operation.name)) or stores
         return either_type([self.type(around, store) for store in stores], told_apart=False)
 
     def _filled(self, scope: Scope, number: int, name: str, made: Type) -> Type:

@@ -81,11 +81,11 @@ class Sharing:
 
     @cached_property
     def _words(self) -> dict[int, set[str]]:
-        """The attributes, imports and keywords that the files of each program name, together."""
+        """What the files of each program name, together, and the keywords among the names that speak of shares."""
         found: dict[int, set[str]] = {}
         for path, module in self.ev.project.modules.items():
             calls = (o for each in module.summary.functions for o in each.operations if isinstance(o, s.Call))
-            keywords = (argument.keyword or "" for call in calls for argument in call.arguments)
+            keywords = self.table.dealers["likely"].intersection(a.keyword for call in calls for a in call.arguments)
             found.setdefault(self.ev.project.component[path], set()).update(module.words, keywords)
         return found
 

@@ -1,4 +1,4 @@
-"""The library function that is the source of variance."""
+"""The library function or attribute that is the source of variance."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from spmdlint.program import summary as s
 
 
 def source_function(ev: Evaluator, reason: Reason) -> str:
-    """The name of the library function whose call is the source of a reason; empty if the source is something else."""
+    """The name of the library's function, called, or attribute that is the source of a reason; otherwise empty."""
     site = reason.source.site
-    call = ev.project.function(site.ref).operations[site.number]
-    callee = certain(ev.value(ev.free_frame(site.ref), call.function)) if isinstance(call, s.Call) else None
-    return callee.name if isinstance(callee, External) else ""
+    read = ev.project.function(site.ref).operations[site.number]
+    known = certain(ev.value(ev.free_frame(site.ref), read.function if isinstance(read, s.Call) else site.number))
+    return known.name if isinstance(known, External) else ""
