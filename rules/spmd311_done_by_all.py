@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -17,13 +17,15 @@ class DoneByAll(Rule):
 
     Finds calls that start the run of an experiment tracker (`wandb.init`, `mlflow.start_run`, `neptune.init_run`,
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
-    and no argument tells the processes apart; with `--preview` also files that all processes write under one path,
+    and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
+    processes go, if only some have started one. With `--preview` also files that all processes write under one path,
     however far from where the program asks which process it is.
 
     ## Why it matters
 
     The tracker shows one run for each process, each with the numbers of its own process only, and one cannot tell which
-    is which. Files on a shared disk are written by all processes at the same time: the last one wins, or they mix.
+    is which. A process that has no run fails where it uses one, and the others wait for it. Files on a shared disk are
+    written by all processes at the same time: the last one wins, or they mix.
 
     ## Example
 
@@ -64,10 +66,17 @@ class DoneByAll(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.done_by_all():
-            if found.writes:
+            place = program.place(found.site)
+            related: tuple[Related, ...] = ()
+            if found.unset is not None:
+                test = program.where(found.unset.site, place.path)
+                message = f"{found.name} fails on most processes: the condition at {test} lets only some start a run."
+                way_out = "Use it only where the run was started, or start one on all (mode='disabled' on the others)."
+                related = tuple(Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain())
+            elif found.writes:
                 message = "Every process writes this file, under the same path."
                 way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
             else:
                 message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."
                 way_out = "Call it on one process only, pass mode= by jax.process_index(), or name the process in it."
-            yield self.finding(message=message, place=program.place(found.site), help=way_out)
+            yield self.finding(message=message, place=place, help=way_out, related=related)

@@ -67,6 +67,10 @@ _MESSAGES = {
             "jax.lax.axis_size."
         ),
     ),
+    "sum": (
+        "Process 0 with {other} 1 and process 1 with {other} 0 get the same seed: {one} and {other} are added to it.",
+        "Multiply {one} by how many there are on each process, or fold both into a key, one after the other.",
+    ),
     "twice": (
         "A value that was already divided by {one} is divided by {other}, which counts {other_unit}.",
         "This divides by the number of processes twice. Use jax.local_device_count(), or divide the whole value here.",
@@ -92,7 +96,8 @@ class LocalGlobalMixup(Rule):
     - an element of `jax.local_devices()` selected by `jax.process_index()`;
     - a share of the data by the process index and `jax.device_count()`;
     - rows for all devices passed to `jax.pmap`;
-    - a process's portion of a batch divided by the number of all devices.
+    - a process's portion of a batch divided by the number of all devices;
+    - a seed to which the index of the process and that of one of its threads or workers are added.
 
     Also finds arrays that are put on the first of all devices, and a process's own part of the data that is passed to
     `jax.device_put` with a sharding over the devices of all processes.
@@ -178,7 +183,7 @@ class LocalGlobalMixup(Rule):
         return self.finding(
             message=message.format(**words),
             place=program.place(found.site),
-            help=way_out,
+            help=way_out.format(**words),
             related=(
                 *(Related(program.place(each.site), f"This is {each.text}.") for each in made),
                 *(Related(program.place(site), sentence(text)) for site, text in steps),

@@ -20,6 +20,7 @@ class SeedsThatVary(Rule):
     - keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host name;
     - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
       samplers that do both;
+    - data that is split at random without a seed, so that each process has other sets to train and to test with;
     - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
     - such keys, and keys that contain the process index, for a `jax.jit` whose `out_shardings` are over all devices;
     - in programs for several processes that reduce over a mapped axis, state that is replicated to the devices and that
@@ -85,6 +86,12 @@ class SeedsThatVary(Rule):
     def _broken(self, program: Program, found: Breach) -> Diagnostic:
         if found.demand.facet == "deal":
             return self._share(program, found.call, found.reason)
+        if found.demand.facet == "split":
+            what = "Each process splits the data differently"
+            way_out = (
+                "What one process tests with, another trains on. Pass a seed that is the same on every process."
+            )
+            return self._diagnostic(program, found.call, found.reason, what, way_out)
         if found.demand.facet != "seed":
             return self._replica(program, found.call, found.reason)
         users = program.shared_seeds.users(found.call)

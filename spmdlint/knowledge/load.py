@@ -89,6 +89,7 @@ class Known(Struct, frozen=True):
     listing: bool = False
     listed_by: int | None = None
     shuffles: tuple[str, ...] = ()
+    splits: bool = False
     seed_of: str | None = None
     asked: str | None = None
     gives_strings: bool = False

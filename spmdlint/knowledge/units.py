@@ -38,6 +38,7 @@ class Units(Struct, frozen=True):
     pickers: frozenset[str]
     tellers: tuple[str, ...]
     told: frozenset[str]
+    workers: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -67,4 +68,5 @@ def units() -> Units:
         pickers=frozenset(table["pickers"]),
         tellers=tuple(table["tellers"]),
         told=frozenset(table["told"]),
+        workers=frozenset(table["workers"]),
     )

@@ -1,8 +1,8 @@
-"""What every process does although one is meant to: start the run of a tracker, write the file of one path."""
+"""What every process does although one is meant to: start the run of a tracker, log to it, write the file of a path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -11,10 +11,10 @@ from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.transfers import rows_of
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import decided, tells_when
+from spmdlint.analysis.variance.guarded import decided, done_by_some, tells_when
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.startup import startup
@@ -28,11 +28,12 @@ _CALLERS = 8
 
 
 class DoneByAll(Struct, frozen=True):
-    """A call that every process makes, and whether it writes a file."""
+    """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs."""
 
     site: Site
     name: str
     writes: bool
+    unset: Reason | None = None
 
 
 class DoneByAllSearch:
@@ -52,14 +53,20 @@ class DoneByAllSearch:
         self.preview = preview
         self.control = Control(evaluator)
         self._asking = upstream(evaluator.project, reach, startup().asks) if preview else frozenset[FunctionRef]()
+        setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
+        self._starting = upstream(evaluator.project, reach, setters)
 
     def found(self) -> Iterator[DoneByAll]:
         """Each such call."""
         several = self.multi.surely_runs_several if self.preview else self.multi.needs
         for ref in self.ev.project.functions():
-            if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]) or not several(ref.path):
+            if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]):
                 continue
             frame = self.ev.free_frame(ref)
+            if self._starting:
+                yield from self._without_run(frame)
+            if not several(ref.path):
+                continue
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 known = next((each for each in rows_of(self.ev, frame, call) if each.once is not None), None)
                 if known is None:
@@ -67,8 +74,21 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
                     continue
-                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number):
+                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number, None):
                     yield DoneByAll(Site(ref, number), known.name, writes)
+
+    def _without_run(self, frame: Frame) -> Iterator[DoneByAll]:
+        """The first use in a function of what only some processes set, on a way that all go: the others fail there."""
+        for number, read in frame.code.of_kind(s.Attribute):
+            for each in (number, read.base):
+                used = certain(self.ev.value(frame, each))
+                known = self.ev.knowledge.get(used.name) if isinstance(used, External) else None
+                if known is None or not known.set_by or known.attribute is not (each == read.base):
+                    continue
+                unset = done_by_some(self.content, self.control, frame, known.set_by)
+                if unset is not None and self._reached_by_all(frame, number, self._starting):
+                    yield DoneByAll(Site(frame.ref, number), known.name, writes=False, unset=unset)
+                    return
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
@@ -78,10 +98,10 @@ class DoneByAllSearch:
         told = [found for each in frame.code.taken_by(call) if (found := self.content.of(frame, each)) is not None]
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
-    def _reached_by_all(self, frame: Frame, number: int) -> bool:
+    def _reached_by_all(self, frame: Frame, number: int, within: Collection[FunctionRef] | None) -> bool:
         """Whether a call is reached on some way on which no condition tells the processes apart.
 
-        Something on the way is certainly for several processes.
+        Something on the way is ``within`` these functions, or else certainly for several processes.
         """
         asks = "whether it is done depends on this"
         latest = {(frame, number, False)}
@@ -89,9 +109,15 @@ class DoneByAllSearch:
         for _ in range(_CALLERS):
             further: set[tuple[Frame, int, bool]] = set()
             for at, place, several in latest:
-                if decided(self.content, self.control, at, (place,), None, asks, _tells_apart) is not None:
+                if any(
+                    decided(self.content, self.control, inside, places, None, asks, _tells_apart) is not None
+                    for inside, places in ((at, (place,)), *_definition(at))
+                ):
                     continue
-                several = several or self.multi.needs(at.ref.path) or at.ref in self._asking
+                if within is not None:
+                    several = several or at.ref in within
+                else:
+                    several = several or self.multi.needs(at.ref.path) or at.ref in self._asking
                 edges = self.reach.callers.get(at.ref, ())
                 if not edges and several:
                     return True
@@ -99,6 +125,13 @@ class DoneByAllSearch:
             latest = further - seen
             seen |= latest
         return False
+
+
+def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
+    """Where a nested function is defined: what holds there holds for its calls."""
+    if frame.outer is not None:
+        made = frame.outer.code.of_kind(s.MakeFunction)
+        yield frame.outer, tuple(number for number, each in made if each.function == frame.ref.index)
 
 
 def _tells_apart(reason: Reason | None) -> bool:

@@ -209,7 +209,7 @@ class Names:
             return one(External(canonical))
         if path is not None and path != module.path:
             values = self.global_name(self.ev.project.modules[path], operation.name)
-            if values and values != ANYTHING:
+            if values and values != ANYTHING and not (_all_outside(values) and self._submodule(path, operation.name)):
                 return values
         return self.dotted_name(full, module)
 
@@ -244,11 +244,17 @@ class Names:
             values = self.global_name(module, name)
             if values != ANYTHING or name in module.top.stores:
                 return values
-        if module.is_package:
-            path = self.ev.project.find_module(f"{module.name}.{name}", module)
-            if path is not None:
-                return one(ModuleValue(path))
-        return ANYTHING
+        path = self._submodule(module.path, name)
+        return ANYTHING if path is None else one(ModuleValue(path))
+
+    def _submodule(self, path: Path, name: str) -> Path | None:
+        """The module of this name in a package: what the package imports under it from elsewhere may never run."""
+        package = self.ev.project.modules[path]
+        return self.ev.project.find_module(f"{package.name}.{name}", package) if package.is_package else None
+
+
+def _all_outside(values: Values) -> bool:
+    return all(isinstance(value, External) for value in values)
 
 
 def _calls_between(top: s.Function, first: int, last: int) -> bool:

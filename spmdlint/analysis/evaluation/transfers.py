@@ -36,8 +36,17 @@ def rows_of(ev: Evaluator, frame: Frame, call: s.Call) -> list[Known]:
     method = frame.code.operations[call.function]
     own = any(isinstance(callee, (FunctionValue, ClassValue)) for callee in callees)
     if not found and isinstance(method, s.Attribute) and not own:
-        found = [ev.knowledge.methods.get(method.name)]
+        found = [row_of_method(ev, frame, method.name)]
     return [known for known in found if known is not None]
+
+
+def row_of_method(ev: Evaluator, frame: Frame, name: str) -> Known | None:
+    """What is known of a method of an unknown object by its name, if the file imports what has such objects."""
+    known = ev.knowledge.methods.get(name)
+    if known is not None and known.needs:
+        imports = ev.project.modules[frame.ref.path].imports
+        return known if any(each.module.split(".")[0] in known.needs for each in imports) else None
+    return known
 
 
 def through_method(ev: Evaluator, frame: Frame, call: s.Call, facet: Facet) -> Sequence[int]:

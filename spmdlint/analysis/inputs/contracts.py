@@ -87,6 +87,7 @@ class Contracts:
             "copies": self._copied,
             "deal": self._dealt,
             "records": self._records,
+            "split": self._order,
         }
         self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
             "argument": self._is_of_all,
@@ -96,6 +97,7 @@ class Contracts:
             "key": self._in_several,
             "name": self._may_meet,
             "seed": self._is_shared,
+            "split": lambda demand, _: self.seeds.serves_several(demand.frame.ref),
         }
 
     def of(self, code: str) -> Iterator[Breach]:
@@ -157,7 +159,7 @@ class Contracts:
             if everywhere or same:
                 yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
             return
-        order = self.orders[0]
+        order = self.orders[demand.facet == "split"]
         if demand.form == "listed" and not is_stacked(order, frame, value):
             return
         if demand.form == "picked" and not is_picked(self.ev, frame, value):

@@ -92,6 +92,8 @@ class Demands:
             for facet in facets:
                 spans = laid is not None and facet == "order" and self.placement.spans(frame, laid)
                 yield Demand(facet, frame, number, value, known, parameter, layout, form, spans)
+        if known.splits:
+            yield Demand("split", frame, number, number, known)
         given = [argument.value for argument in call.arguments]
         if known.composes and frame.ref in self.reach.host:
             yield from (Demand("order", frame, number, each, known) for each in given)

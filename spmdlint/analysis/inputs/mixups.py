@@ -35,7 +35,7 @@ from spmdlint.knowledge.units import Unit
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean", "twice"]
+MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean", "twice", "sum"]
 _ASKED: tuple[type[s.Operation], ...] = (s.Subscript, s.Compare, s.Binary, s.Call)
 _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
@@ -87,6 +87,8 @@ class Mixups:
         if isinstance(operation, s.Binary) and operation.operator in ("/", "//", "%"):
             mean = self._mean(frame, number, operation) if operation.operator != "%" else None
             return mean or self._twice(frame, number, operation)
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            return self._sum(frame, number, operation)
         if isinstance(operation, s.Call) and not operation.decorator:
             return self._called(frame, number, operation)
         return None
@@ -161,6 +163,27 @@ class Mixups:
             if count is not None and count.role == "count" and count.unit != "process":
                 return Mixup(kind, Site(frame.ref, number), place, count)
         return None
+
+    def _sum(self, frame: Frame, number: int, whole: s.Binary) -> Mixup | None:
+        """A seed to which the index of a process and that of one of its threads or workers are added."""
+        sums = {n: each for n, each in frame.code.of_kind(s.Binary) if each.operator == "+"}
+        terms, pending, place = dict[int, str](), [whole.left, whole.right], None
+        while pending:
+            term = pending.pop()
+            if term in sums:
+                pending += [sums[term].left, sums[term].right]
+                continue
+            written = frame.code.operations[term]
+            terms[term] = written.name if isinstance(written, (s.Load, s.Attribute)) else ""
+            found = self.quantities.of(frame, term)
+            place = found if found is not None and (found.role, found.unit) == ("place", "process") else place
+        inner = next((n for n, name in terms.items() if not self.table.workers.isdisjoint(name.split("_"))), None)
+        is_seed = any("seed" in name for name in terms.values())
+        if place is None or inner is None or not is_seed or any(number in (o.left, o.right) for o in sums.values()):
+            return None
+        return Mixup(
+            "sum", Site(frame.ref, number), place, Quantity("place", "local", Site(frame.ref, inner), terms[inner])
+        )
 
     # -- calls
 

@@ -154,7 +154,7 @@ class SharedSeeds:
 
         A single-process program may take its seeds from anywhere, but a hash helps nobody.
         """
-        if not (self.preview or reason.kind == "hash" or self._serves_several(frame.ref)):
+        if not (self.preview or reason.kind == "hash" or self.serves_several(frame.ref)):
             return False
         if self._is_left(frame, number) or self.meant.is_own(frame, number, seed):
             return False
@@ -229,7 +229,7 @@ class SharedSeeds:
         near = (each for each in project.functions() if project.component[each.path] == project.component[ref.path])
         return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
-    def _serves_several(self, ref: FunctionRef) -> bool:
+    def serves_several(self, ref: FunctionRef) -> bool:
         """Whether a function stands in a file that is written for several processes, or is called from one."""
         return any(
             self.multi.needs(path) and not self.multi.tests_one_process(path)

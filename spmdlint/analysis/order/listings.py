@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
-from spmdlint.analysis.evaluation.transfers import through, through_method
+from spmdlint.analysis.evaluation.transfers import row_of_method, through, through_method
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Constant,
@@ -106,7 +106,7 @@ class ListingOrder(Property):
         kept = through_method(origins.ev, frame, operation, "order")
         if kept:
             return origins.any_of(frame, kept)
-        known = self.knowledge.methods.get(method.name)
+        known = row_of_method(origins.ev, frame, method.name)
         if known is not None and known.shuffles:
             return self._shuffled(origins, frame, number, operation, known)
         if known is not None and known.completion:
@@ -140,7 +140,10 @@ class ListingOrder(Property):
             value = passed(operation, parameter, known.positional)
             if value is not None and not _says_nothing(origins, frame, value, known.seed_of):
                 return None
-        if any(argument.star for argument in operation.arguments):
+        uses = [use for use in origins.reach.applications if known.seeded_by == use.applied.name]
+        component = origins.ev.project.component
+        seeded = any(component[use.site.ref.path] == component[frame.ref.path] for use in uses)
+        if seeded or any(argument.star for argument in operation.arguments):
             return None
         name = known.name.rpartition(".")[2]
         how = "by default" if known.asked is None else "in its own random order, as it has no seed"

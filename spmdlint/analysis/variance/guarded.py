@@ -65,21 +65,22 @@ def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reas
 
 
 def set_by_some(content: Origins, control: Control, frame: Frame, number: int) -> Reason | None:
-    """Why what a library's function sets, such as the run of a tracker, is not there on every process.
-
-    Its only call in the program is made on some processes. Of several calls, each process may make one.
-    """
+    """Why what a library's function sets, such as the run of a tracker, is not there on every process."""
     value = certain(content.ev.value(frame, number))
     known = content.ev.knowledge.get(value.name) if isinstance(value, External) else None
-    if known is None or not known.set_by:
-        return None
+    setter = known.set_by if known is not None and known.attribute else ""
+    return done_by_some(content, control, frame, setter) if setter else None
+
+
+def done_by_some(content: Origins, control: Control, frame: Frame, name: str) -> Reason | None:
+    """Why the only call of a library's function is made on some processes. Of several, each process may make one."""
     component = content.ev.project.component
-    sites = {use.site for use in content.reach.applications if use.applied.name == known.set_by}
+    sites = {use.site for use in content.reach.applications if use.applied.name == name}
     calls = [site for site in sites if component[site.ref.path] == component[frame.ref.path]]
     if len(calls) != 1:
         return None
     (site,) = calls
-    text = f"whether {known.set_by}() is called depends on this"
+    text = f"whether {name}() is called depends on this"
     found = decided(content, control, content.frame_of(site.ref), (site.number,), None, text)
     if found is None and len(content.reach.callers.get(site.ref, ())) == 1:
         found = called_by_some(content, control, site.ref)

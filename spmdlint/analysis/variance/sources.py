@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed, passed_to
@@ -12,6 +11,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import names_something
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
+from spmdlint.analysis.evaluation.transfers import row_of_method
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -55,7 +55,6 @@ class Sources:
         self.reach = reach
         self.knowledge = evaluator.knowledge
         self._uniform = Uniform(evaluator.project)
-        self._imports: dict[Path, frozenset[str]] = {}
         self._reached: dict[FunctionRef, bool] = {}
 
     def of_call(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Reason | None:
@@ -177,10 +176,8 @@ class Sources:
             return Reason(
                 Site(frame.ref, number), f".{method.name}() may find different files on each process", "files"
             )
-        known = self.knowledge.methods.get(method.name)
+        known = row_of_method(self.ev, frame, method.name)
         if known is None or known.source is None or known.callback is not None:
-            return None
-        if known.needs and not self._imported(frame.ref.path) & set(known.needs):
             return None
         callees = self.ev.value(frame, operation.function)
         if any(isinstance(callee, (FunctionValue, External)) for callee in callees):
@@ -188,13 +185,6 @@ class Sources:
         if known.source == "files" and any(map(_in_a_bucket, self.ev.value(frame, method.base))):
             return None  # which all processes see in the same way
         return Reason(Site(frame.ref, number), f".{method.name}() may differ between processes", known.source)
-
-    def _imported(self, path: Path) -> frozenset[str]:
-        """The top-level names of the modules that a file imports."""
-        if path not in self._imports:
-            imports = self.ev.project.modules[path].imports
-            self._imports[path] = frozenset(each.module.split(".")[0] for each in imports)
-        return self._imports[path]
 
     def of_name(self, frame: Frame, number: int) -> Reason | None:
         """Why a name or an element is a source without being called; None if it is not."""
