@@ -88,9 +88,7 @@ class SeedsThatVary(Rule):
             return self._share(program, found.call, found.reason)
         if found.demand.facet == "split":
             what = "Each process splits the data differently"
-            way_out = (
-                "What one process tests with, another trains on. Pass a seed that is the same on every process."
-            )
+            way_out = "What one process tests with, another trains on. Pass a seed that is the same on every process."
             return self._diagnostic(program, found.call, found.reason, what, way_out)
         if found.demand.facet != "seed":
             return self._replica(program, found.call, found.reason)

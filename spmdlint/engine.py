@@ -71,13 +71,15 @@ def check(
     jobs: int | None = None,
     timings: Timings | None = None,
     touching: bool = False,
+    among: Collection[Path] | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     With ``touching`` also those in other files whose explanation passes through the files asked for, without their
     fixes, which belong to files that nobody asked for.
 
-    The program is always the whole project, so the findings in a file do not depend on how it was passed.
+    The program is always the whole project, so the findings in a file do not depend on how it was passed; unless it is
+    to be searched for ``among`` some files only, which nothing is cached of.
     ``edited`` holds texts that replace those on disk for some of the files; one that is not on disk is a new file of
     the project. ``cache`` is the folder for results, None for no cache; results from standard input or ``edited`` are
     never cached. ``jobs``: number of worker processes, None to choose by size. ``timings``: records where the time
@@ -108,6 +110,8 @@ def check(
         visitors = [rule for rule in active if rule.by_file]
         # A rule of one's own may find something in any file, whatever it names.
         survey = Surveyor(config, store, clock).look(found.project, given, progress, screen=not visitors, jobs=jobs)
+        if among is not None:
+            survey, store = survey.of(among), None
         crashes: list[Crash] = []
         linked = _LinkedLater(survey, config, clock)
         outcome = _outcome(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
@@ -359,11 +363,18 @@ def link(
     config: Config, paths: Sequence[Path], *, edited: Mapping[Path, str] | None = None, cache: Path | None = None
 ) -> Linked:
     """Link the project and the files of ``paths``; the parameters are those of :func:`check`."""
+    return Linked(look(config, paths, edited=edited, cache=cache), config)
+
+
+def look(
+    config: Config, paths: Sequence[Path], *, edited: Mapping[Path, str] | None = None, cache: Path | None = None
+) -> Survey:
+    """Survey the project and the files of ``paths``; the parameters are those of :func:`check`."""
     given = {path: Source(path, text) for path, text in (edited or {}).items()}
     found = find(config, paths, typed=[path for path in given if not path.exists()])
     store = None if cache is None else Store(cache, writes=not given)
     visited = any(rule.by_file for rule in load_rules(config.rules))
-    return Linked(Surveyor(config, store).look(found.project, given, screen=not visited), config)
+    return Surveyor(config, store).look(found.project, given, screen=not visited)
 
 
 def _found(path: Path, linked: Linked, config: Config, store: Store | None) -> list[Diagnostic]:

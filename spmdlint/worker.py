@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -47,6 +48,7 @@ def answer_all(answerer: Answerer) -> None:
         with contextlib.suppress(BrokenPipeError):  # who asked has gone
             while (question := receive(sys.stdin.buffer)) is not None:
                 say(answerer(question, say), is_answer=True)
+                gc.collect()  # a run switches collection off, and leaves much behind; nobody waits now
 
 
 class Worker:

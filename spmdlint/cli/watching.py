@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import gc
 import io
 import os
 import sys
@@ -149,7 +148,6 @@ def serve() -> None:
     """The worker's main loop."""
 
     def answer(question: bytes, _say: Say) -> bytes:
-        gc.collect()  # a run switches collection off, and leaves much behind
         run = msgspec.msgpack.decode(question, type=_Run)
         if run.color:
             os.environ["FORCE_COLOR"] = "1"

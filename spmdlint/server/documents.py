@@ -83,7 +83,7 @@ class OpenDocument:
 
     def snapshot(self) -> Document:
         """The document as a question about the project mentions it."""
-        return Document(self.path, self.text, self._parsed, self.saved)
+        return Document(self.path, self.text, self._parsed, self.saved, self._examined)
 
     def examined(self, document: Document, *, broken: bool) -> None:
         """Remember the text that the findings are about now. ``broken``: the document does not parse."""

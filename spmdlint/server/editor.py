@@ -198,11 +198,11 @@ class Server(LanguageServer):
                 types.ShowMessageParams(type=types.MessageType.Error, message=f"spmdlint: {sentence}")
             )
 
-    def begun(self, project: Project) -> Callable[[int, int], None]:
-        """Show that the first run takes its time."""
+    def begun(self, project: Project, what: str) -> Callable[[int, int], None]:
+        """Show that a run takes its time."""
         if not get_capability(self.client_capabilities, "window.work_done_progress", False):
             return lambda done, total: None
-        progress = self._progress[project] = _Progress(self, project.root)
+        progress = self._progress[project] = _Progress(self, what)
         return progress.heard
 
     def ended(self, project: Project) -> None:
@@ -247,10 +247,10 @@ class Server(LanguageServer):
 class _Progress:
     """The editor's display of a run that takes long. It begins when the editor has agreed to it."""
 
-    def __init__(self, server: Server, root: Path) -> None:
+    def __init__(self, server: Server, what: str) -> None:
         self._server = server
         self._token = f"spmdlint-{id(self)}"
-        self._root = root
+        self._what = what
         self._begun = self._ended = False
         self._beginning = asyncio.get_running_loop().create_task(self._begin())
 
@@ -259,7 +259,7 @@ class _Progress:
         if self._ended:
             return
         self._begun = True
-        begin = types.WorkDoneProgressBegin(title=f"spmdlint: analysing {self._root.name}")
+        begin = types.WorkDoneProgressBegin(title=f"spmdlint: analysing {self._what}")
         self._server.work_done_progress.begin(self._token, begin)
 
     def heard(self, done: int, total: int) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.diagnostics import Edit, Location
+from spmdlint.diagnostics import Edit, Location, Place
 from spmdlint.files.read import split_rows
 
 MOST_COMPARED = 1_000_000
@@ -54,6 +54,11 @@ class Moves:
         if start >= end and span.start < span.end:
             return None
         return Span(self._new.location(start), self._new.location(max(start, end)))
+
+    def place(self, place: Place) -> Place | None:
+        """The same for a place in the file."""
+        span = self.span(Span(place.start, place.end))
+        return None if span is None else Place(place.path, span.start, span.end)
 
     def unchanged(self, span: Span) -> Span | None:
         """The same, if the text of the span is what it was; otherwise None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +13,19 @@ from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place, Related
 from spmdlint.plain import diagnostic
 from spmdlint.server.documents import OpenDocument
 from spmdlint.server.moves import Span
-from spmdlint.server.query import AskFindings, AskLine, CellRow, Document, Findings, Line, Refused, decode, encode
+from spmdlint.server.query import (
+    AskFindings,
+    AskLine,
+    CellRow,
+    Document,
+    Early,
+    Findings,
+    Line,
+    Refused,
+    Said,
+    decode,
+    encode,
+)
 from spmdlint.worker import Worker, WorkerDiedError
 
 PAUSE = 0.4
@@ -29,11 +41,11 @@ class Listener(Protocol):
     def failed(self, project: Project, sentence: str) -> None:
         """There are none, and why."""
 
-    def begun(self, project: Project) -> Callable[[int, int], None]:
-        """The first run begins; the answer is called with the number of files that were read, and of all."""
+    def begun(self, project: Project, what: str) -> Callable[[int, int], None]:
+        """A long run of ``what`` begins; the answer is called with the number of files that were read, and of all."""
 
     def ended(self, project: Project) -> None:
-        """The first run has ended, with or without findings."""
+        """It has ended, with or without findings."""
 
 
 class Project:
@@ -89,7 +101,7 @@ class Project:
                 await self._worker.start()
             await asyncio.sleep(pause)
             async with self._turn:
-                documents = [document.snapshot() for document in self.documents.values()]
+                documents = self._snapshots()
                 answer = await self._findings(documents)
         except WorkerDiedError:
             answer = Refused(
@@ -99,27 +111,57 @@ class Project:
         if isinstance(answer, Refused):
             self._listener.failed(self, answer.sentence)
             return
-        for document in documents:
-            if document.path in self.documents:
-                self.documents[document.path].examined(document, broken=document.path in answer.broken)
-        self._last = list(map(diagnostic, answer.found))
-        self._unparsed = list(map(diagnostic, answer.unparsed))
-        self.wide = {(path, row): text for path, row, text in answer.wide}
-        self.cells = {(each.path, each.row): each for each in answer.cells}
+        self._take(answer, documents, list(map(diagnostic, answer.found)))
         self.notes = tuple(answer.notes)
         self._listener.found(self)
 
+    def _snapshots(self) -> list[Document]:
+        taken = [each.snapshot() for each in self.documents.values()]
+        if self._last is None:
+            return [replace(each, examined=None) for each in taken]
+        shown = [{place.path for place in (each.place, *(near.place for near in each.related))} for each in self._last]
+        return [replace(doc, told=sorted(set().union(*(s for s in shown if doc.path in s)))) for doc in taken]
+
+    def _take(self, answer: Findings, documents: Iterable[Document], found: list[Diagnostic]) -> None:
+        """Take findings in these documents."""
+        for document in documents:
+            if document.path in self.documents:
+                self.documents[document.path].examined(document, broken=document.path in answer.broken)
+        self._last = found
+        self._unparsed = list(map(diagnostic, answer.unparsed))
+        self.wide = {(path, row): text for path, row, text in answer.wide}
+        self.cells = {(each.path, each.row): each for each in answer.cells}
+
     async def _findings(self, documents: list[Document]) -> Findings | Refused:
         first = self._last is None
-        heard = self._listener.begun(self) if first else lambda done, total: None
+        heard = self._listener.begun(self, self.root.name) if first else None
+
+        def hear(body: bytes) -> None:
+            nonlocal heard
+            said: Said = decode(body, Said)
+            if isinstance(said, Early):
+                self._take_early(said, documents)
+                heard = self._listener.begun(self, f"the rest of {self.root.name}")
+            elif heard is not None:
+                heard(said.done, said.total)
+
         try:
-            question = encode(AskFindings(documents[0].path, documents))
-            body = await self._worker.ask(question, lambda said: heard(*decode(said, tuple[int, int])))
+            body = await self._worker.ask(encode(AskFindings(documents[0].path, documents)), hear)
             answer: Findings | Refused = decode(body, Findings | Refused)
             return answer
         finally:
-            if first:
+            if heard is not None:
                 self._listener.ended(self)
+
+    def _take_early(self, early: Early, documents: list[Document]) -> None:
+        """Show what an edit changes near it, until the findings of the whole project are known."""
+        gone = {(each.code, each.place) for each in map(diagnostic, early.gone)}
+        left = [finding for finding in self._last or () if (finding.code, finding.place) not in gone]
+        found = [moved for finding in left for moved in self._moved(finding, unparsed=False)]
+        wide, cells = self.wide, self.cells
+        self._take(early.added, documents, [*found, *map(diagnostic, early.added.found)])
+        self.wide, self.cells = wide | self.wide, cells | self.cells
+        self._listener.found(self)
 
     # -- findings in the texts as they are now
 
@@ -143,10 +185,7 @@ class Project:
 
     def _place(self, place: Place, *, unparsed: bool = False) -> Place | None:
         document = self.documents.get(place.path)
-        if document is None:
-            return place
-        span = document.moves(unparsed=unparsed).span(Span(place.start, place.end))
-        return None if span is None else Place(place.path, span.start, span.end)
+        return place if document is None else document.moves(unparsed=unparsed).place(place)
 
     def _fix(self, fix: Fix, path: Path) -> Fix | None:
         """The fix, if none of the texts that it replaces has changed."""
@@ -184,7 +223,7 @@ class Project:
 
     async def _explain(self, path: Path, row: int) -> str:
         async with self._turn:
-            documents = [document.snapshot() for document in self.documents.values()]
+            documents = self._snapshots()
             try:
                 body = await self._worker.ask(encode(AskLine(path, documents, self._version, row)), lambda _: None)
             except WorkerDiedError:

@@ -6,11 +6,10 @@ the server knows of the engine.
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Place
-from spmdlint.engine import Linked, about_files, check, link
+from spmdlint.engine import Checked, Linked, about_files, check, link
 from spmdlint.errors import UsageError
 from spmdlint.files.notebooks import Cell, Cells
 from spmdlint.files.read import Source, Unreadable, is_notebook, read
@@ -27,13 +26,15 @@ from spmdlint.files.store import usual_folder
 from spmdlint.fixes.making import with_edits
 from spmdlint.fixes.rounds import exact
 from spmdlint.known import Known
+from spmdlint.nearby import changed_nearby
 from spmdlint.output.cells import Notebooks
 from spmdlint.plain import PlainFinding, plain
-from spmdlint.program.survey import Progress, broken_cells
+from spmdlint.program.survey import broken_cells
 from spmdlint.program.syntax import python_tree
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.workers import outcome_of
 from spmdlint.rule import load_rules
+from spmdlint.server.moves import Moves
 from spmdlint.worker import Say, answer_all
 
 STOOD_IN = "The other findings in this file are those of the last text that did parse."
@@ -43,13 +44,16 @@ class Document(Struct, frozen=True, array_like=True):
     """The text of a file that is open in the editor.
 
     ``parsed`` is the last text of it that could be read as Python, for the time in which a line is half typed.
-    ``saved``: the editor has not changed it since it read or wrote the file.
+    ``saved``: the editor has not changed it since it read or wrote the file. ``examined`` is the text that the findings
+    on display are about, if there are any, and ``told`` are the files that they lead through.
     """
 
     path: Path
     text: str
     parsed: str | None = None
     saved: bool = False
+    examined: str | None = None
+    told: list[Path] = []
 
 
 class CellRow(Struct, frozen=True, array_like=True):
@@ -79,11 +83,31 @@ class Findings(Struct, array_like=True, tag=True):
     notes: list[str]
 
 
+class Early(Struct, array_like=True, tag=True):
+    """What the last edit changes, by the files near it: findings that are gone, and those that it adds."""
+
+    gone: list[PlainFinding]
+    added: Findings
+
+
+class Progress(Struct, array_like=True, tag=True):
+    """How many files were read, and of how many."""
+
+    done: int
+    total: int
+
+
+Said: TypeAlias = Early | Progress
+"""What is said before the answer."""
+
+
 class Query(Protocol):
     """Everything that the server asks about a project, which is that of the file ``about``."""
 
-    def findings(self, about: Path, documents: Sequence[Document], progress: Progress) -> Findings:
+    def findings(self, about: Path, documents: Sequence[Document], say: Callable[[Said], None]) -> Findings:
         """The findings in all files of the project, with the texts of the open documents in place of those on disk.
+
+        What takes longer for a large project says before what the edit of one document changes near it.
 
         Raises:
             UsageError: the configuration is wrong.
@@ -107,16 +131,31 @@ class FreshRuns:
     def __init__(self) -> None:
         self._linked: tuple[int, Linked] | None = None
 
-    def findings(self, about: Path, documents: Sequence[Document], progress: Progress) -> Findings:
+    def findings(self, about: Path, documents: Sequence[Document], say: Callable[[Said], None]) -> Findings:
         """The findings, as :class:`Query` says."""
         self._linked = None  # it may be about other texts, and takes room
         config = _config(about)
         typed = _Typed(documents)
         # In a folder that nothing marks as a project, the other files may have nothing to do with the open ones.
         asked = [config.root] if config.marked else [each.path for each in documents if each.path.exists()]
-        checked = check(config, asked, edited=typed.texts, cache=usual_folder(config), progress=progress)
+        cache = usual_folder(config)
+        edits = [each for each in documents if each.examined not in (None, each.text)]
+        if config.marked and len(edits) == 1 and not typed.broken and not is_notebook(edits[0].path):
+            path, before = edits[0].path, edits[0].examined or ""
+            edited = {path: edits[0].text, **typed.texts}
+            kept = Moves(before, edits[0].text).place
+            changed = changed_nearby(config, path, before, edits[0].told, edited, cache, kept)
+            if changed is not None:
+                say(Early([plain(each) for each in changed.gone], self._told(changed.checked, typed, config)))
+        checked = check(
+            config, asked, edited=typed.texts, cache=cache, progress=lambda done, total: say(Progress(done, total))
+        )
         if config.baseline is not None:
             checked = Known(config.baseline, checked, config.root).remaining()
+        return self._told(checked, typed, config)
+
+    @staticmethod
+    def _told(checked: Checked, typed: _Typed, config: Config) -> Findings:
         notebooks = Notebooks(checked.sources)
         # Places in notebooks and fixes of them stay those of the module, until it is known how the editor shows them.
         told = [
@@ -275,7 +314,6 @@ def serve() -> None:
     load_rules()
 
     def answer(question: bytes, say: Say) -> bytes:
-        gc.collect()  # a run switches collection off, and leaves much behind
         asked: AskFindings | AskLine = decode(question, AskFindings | AskLine)
         return encode(_answer(query, asked, say))
 
@@ -286,7 +324,7 @@ def _answer(query: Query, asked: AskFindings | AskLine, say: Say) -> Findings | 
     try:
         if isinstance(asked, AskLine):
             return Line(query.line(asked.about, asked.documents, asked.version, asked.row))
-        return query.findings(asked.about, asked.documents, lambda done, total: say(encode((done, total))))
+        return query.findings(asked.about, asked.documents, lambda said: say(encode(said)))
     except UsageError as error:
         return Refused(str(error))
     except Exception as error:

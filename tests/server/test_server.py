@@ -51,6 +51,37 @@ def test_a_finding_comes_and_its_quick_fix_removes_it(project):
     edit(project.root, work)
 
 
+def test_what_an_edit_changes_near_it_is_shown_before_the_rest(project):
+    filler = "import jax\n\n\n" + "".join(f"def f{n}(x):\n    return jax.numpy.sin(x)\n\n\n" for n in range(700))
+    project.write({f"package/filler_{n}.py": filler for n in range(4)} | {"package/__init__.py": ""})
+    project.write({"package/leader.py": "import jax\n\n\ndef leads():\n    return jax.process_index() == 0\n"})
+    calls = (
+        "import jax\nfrom jax.experimental import multihost_utils\nfrom package import leader\n\n\n"
+        "def report(values):\n    print(jax.tree_map(abs, values))\n    multihost_utils.process_allgather(values)\n"
+    )
+    project.write({"package/report.py": calls})
+
+    async def work(editor):
+        name = "package/report.py"
+        editor.open(name)
+        await editor.finds(name, (7, "SPMD602"))
+        published = len(editor.published)
+        editor.change(name, "    multihost_utils", "    if leader.leads():\n        multihost_utils")
+        await editor.finds(name, (7, "SPMD602"), (9, "SPMD301"))
+
+        def shown():
+            return [each.diagnostics for each in editor.published[published:] if each.uri == editor.uri(name)]
+
+        # They are moved along, then comes what changes near the edit, and then what is found in the whole project.
+        await editor.until(lambda: len(shown()) == 3)
+        assert [len(each) for each in shown()] == [1, 2, 2]
+        assert shown()[1] == shown()[2]
+        editor.change(name, "jax.tree_map", "jax.tree.map")
+        await editor.finds(name, (9, "SPMD301"))
+
+    edit(project.root, work)
+
+
 UNNAMED = "import jax\n\nrun = jax.pmap(\n    lambda x: jax.lax.psum(x, 'k'),  # all\n    in_axes=0,\n)\n"
 RULE = """\
 import libcst as cst
