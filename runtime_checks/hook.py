@@ -17,8 +17,7 @@ from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
-from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError, Guard
 from spmdlint.runtime_checks.intercept.execution import ran_before
 from spmdlint.runtime_checks.intercept.layers import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer

@@ -24,7 +24,7 @@ from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health

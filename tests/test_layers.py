@@ -47,7 +47,6 @@ RUNTIME = (
     "recording",
     "calls",
     "transport",
-    "guard",
     "errors",
     "reporting",
     "records",

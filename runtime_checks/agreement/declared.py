@@ -21,7 +21,7 @@ from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"

@@ -12,7 +12,7 @@ from spmdlint.runtime_checks.records import Answer, Message, Place, Question, Qu
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 ANSWERS_WITHIN = 2.5  # seconds for all answers to a question
 

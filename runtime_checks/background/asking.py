@@ -12,7 +12,7 @@ from spmdlint.runtime_checks.agreement.judging import Texts
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
 from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background

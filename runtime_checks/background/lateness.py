@@ -14,7 +14,7 @@ from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.records import Where
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 AGREEING = 5  # factor on the delay before it is reported that all agree
 SHOWN = 3  # late processes whose stacks are shown

@@ -22,9 +22,8 @@ from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
-from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.calls.ledger import Group, Trail
 from spmdlint.runtime_checks.calls.modules import pack_texts
-from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
 from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.recording.writing import Recording

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.calls.fingerprint import Program, describe_argument
 from spmdlint.runtime_checks.calls.frames import user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.provenance import Provenance
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 
 
 class Caller(Protocol):

@@ -28,7 +28,6 @@ from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
-from spmdlint.runtime_checks.intercept.copies import held_by
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
@@ -137,7 +136,7 @@ class Observer:
         self.caller = caller
         self.own = own
         self.guard = caller.guard
-        self._background = background
+        self.background = background
         self.thread = _Thread()
         self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
         self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
@@ -233,7 +232,7 @@ class Observer:
         used = _used(execute, values) if context is None or context.broadcast is None else context.broadcast
         call = self._call(known.program, known.compiled, context, values, execute, used)
         known.broadcasts = call.source is not None
-        if call.given and self._background is not None:
+        if call.given and self.background is not None:
             self._look_at(call, sorted(used))
         return known.program, self.caller.call(call) if agreed is None else agreed, call.given
 
@@ -251,8 +250,8 @@ class Observer:
         if not isinstance(outputs, list | tuple):
             return
         if not program.communicates and given:
-            self.own.values.derived(program.digest, given, outputs, _where(sys._getframe(1), program.function))
-        if self._background is None:
+            self.own.values.derived(program.digest, given, outputs, where_called(sys._getframe(1), program.function))
+        if self.background is None:
             last = self.own.ledger.last
             site = last.site if last is not None and program.communicates else None
             where = f" (call {last.index}, {site.short})" if last is not None and site is not None else ""
@@ -263,23 +262,6 @@ class Observer:
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
         return executable is not None and self.thread.spanning is executable and not self.closed
-
-    def made(
-        self, sharding: Any, shape: Sequence[int], pieces: Mapping[Any, Any], array: Any, placed: bool = False
-    ) -> None:
-        """A maker has made an array over several processes of pieces, by this process's devices.
-
-        ``placed`` pieces are there already. They, and what some processes hold copies of and not all, are compared in
-        lockstep only, where a value that one process cannot tell costs nothing.
-        """
-        if not pieces or self.thread.placing:
-            return
-        held = held_by(sharding, tuple(shape), self.caller.me)
-        if held is None or ((placed or held.some) and self._background is not None):
-            return
-        copies = [pieces[device] for device in held.devices if device in pieces]
-        if len(copies) == len(held.devices):
-            self.own.values.made(array, copies, _where(sys._getframe(1), "_maker"), held.some)
 
     def _look_at(self, call: Call, used: Sequence[int]) -> None:
         """Note which arguments of a call, of those that its program uses, come from the host, and which are made of it.
@@ -385,7 +367,7 @@ class Observer:
         )
 
 
-def _where(frame: FrameType, function: str) -> str:
+def where_called(frame: FrameType, function: str) -> str:
     """A function, or if it is a private one, that of JAX which the program has called; and the line."""
     site = user_site(frame)
     called = entered(frame) if function.startswith("_") else None

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
-from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
+from spmdlint.runtime_checks.launch.cluster import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads

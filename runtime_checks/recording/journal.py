@@ -16,8 +16,7 @@ from typing import Any, Protocol
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, site_data, user_frame
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
-from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
-from spmdlint.runtime_checks.calls.prefixes import extend
+from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger, extend
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from spmdlint.runtime_checks.calls.prefixes import after, before
+from spmdlint.runtime_checks.calls.ledger import after, before
 from spmdlint.runtime_checks.recording.writing import (
     CALL,
     CALLS,

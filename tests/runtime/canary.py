@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept.layers import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches

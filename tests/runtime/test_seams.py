@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance, conflicts, tag
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
@@ -38,7 +38,7 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
     from spmdlint.runtime_checks.intercept.observer import Observer
     import importlib
     from types import SimpleNamespace
-    from spmdlint.runtime_checks.guard import Guard
+    from spmdlint.runtime_checks.errors import Guard
 
     def none():
         return Observer(SimpleNamespace(guard=Guard(print)), None, None)
