@@ -24,10 +24,9 @@ from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.cluster import ASKED_BY, answer_of
-from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
-from spmdlint.runtime_checks.launch.service import held_port
+from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,
@@ -110,7 +109,6 @@ class _Launcher:
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
         self._service: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
@@ -131,7 +129,9 @@ class _Launcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end_job()
-        self._dismiss_guard()
+        if self._service is not None:
+            self._service.kill()
+            self._service.communicate()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
@@ -147,15 +147,9 @@ class _Launcher:
         if sys.platform.startswith("linux"):
             end_all(str(self._folder.folder))
         self._output.drain()
-        if self._service is not None:
-            self._service.kill()
-            self._service.wait()
-            if self._service.stdin is not None:
-                self._service.stdin.close()
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
-        self._start_guard()
         address = f"127.0.0.1:{self._port}"
         self._start_service(address)
         for number in range(self._plan.processes):
@@ -193,51 +187,25 @@ class _Launcher:
     def _is_late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
-    def _start_guard(self) -> None:
-        """Whatever ends this launcher, what it has started ends with it (Linux)."""
-        if sys.platform.startswith("linux"):
-            words = [*command_of("spmdlint.runtime_checks.launch.guard"), str(self._folder.folder)]
-            self._guard = subprocess.Popen(  # noqa: S603
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-
     def interrupted(self) -> bool:
         """Whether this launcher was interrupted."""
         return bool(self._interrupts)
 
     def guard(self, leader: int) -> None:
-        """What this process has started ends with this launcher, too."""
-        self._tell_guard(str(leader))
-
-    def _tell_guard(self, word: str) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            try:
-                self._guard.stdin.write(f"{word}\n".encode())
-                self._guard.stdin.flush()
-            except OSError:
-                return  # it was ended; the processes of the job still end with this one
-
-    def _dismiss_guard(self) -> None:
-        self._tell_guard("done")
-        if self._guard is not None and self._guard.stdin is not None:
-            with suppress(OSError):
-                self._guard.stdin.close()
-            self._guard.wait()
+        """What this process has started ends with this launcher, too, whatever ends that (Linux)."""
+        if self._service is not None and self._service.stdin is not None:
+            with suppress(OSError):  # it was ended; the processes of the job still end with this one
+                self._service.stdin.write(f"{leader}\n".encode())
+                self._service.stdin.flush()
 
     def _start_service(self, address: str) -> None:
-        words = [*command_of("spmdlint.runtime_checks.launch.service"), address, str(self._plan.processes)]
-        environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
+        about = [address, str(self._plan.processes), str(self._folder.folder)]
         with (self._folder.folder / "service.log").open("wb") as log:
             self._service = subprocess.Popen(  # noqa: S603
-                words,
+                [*command_of("spmdlint.runtime_checks.launch.service"), *about],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                env=environment,
                 start_new_session=True,
             )
 

@@ -151,7 +151,7 @@ def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
 
 
 SHADOWS = ("inspect", "types", "functools", "socket", "json", "random")
-"""Names of modules that the service, the guard, the checks and JAX import."""
+"""Names of modules that the service, the checks and JAX import."""
 
 
 def shadowed(folder: Path) -> str:
