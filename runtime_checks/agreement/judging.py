@@ -1,4 +1,9 @@
-"""From calls that differ, or that some processes have not made, to the report; in both modes, and after a job. Pure."""
+"""From calls that differ, or that some processes have not made, to the report; in both modes, and after a job. Pure.
+
+A call that some processes make may have been run by others as a program without a collective, which is not counted.
+Such a call alone proves nothing: one process may run a function on its own copy, where nothing is exchanged, and still
+reach the call that the others wait in. It explains a difference that is proven otherwise.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from spmdlint.runtime_checks.agreement.verdict import (
 )
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.calls.provenance import conflicts
-from spmdlint.runtime_checks.records import Place, QuietRecord, Side, State
+from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -23,12 +28,12 @@ from spmdlint.runtime_checks.reporting.report import (
     blaming_threads,
     diverged,
     reported,
-    tell_definitions,
 )
 from spmdlint.runtime_checks.reporting.sentences import (
     alike,
     call_words,
     callers_of,
+    capitalized,
     differs,
     ended_field,
     last_agreed,
@@ -37,14 +42,38 @@ from spmdlint.runtime_checks.reporting.sentences import (
     place,
 )
 
-Texts = Callable[[int, str], Mapping[str, str]]
+NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
+REASONED = ("raised", "died")  # ends whose reason is known
+RUNNING = ("late", "waiting", "unknown")
+
+Calls = Mapping[int, Side]
+Quiet = Mapping[int, Sequence[QuietRecord]]
+
+
+class Evidence:
+    """What is known of calls beside their places; of recordings, the programs only. All but these explains."""
+
+    def __init__(self, programs: Mapping[int, Mapping[str, ProgramRecord]] | None = None) -> None:
+        self._known = programs or {}
+
+    def program(self, process: int, digest: str) -> ProgramRecord:
+        """The record behind a process's digest, as far as it is available."""
+        return self._known.get(process, {}).get(digest, ProgramRecord())
+
+    def texts(self, _process: int, _digest: str) -> Mapping[str, str]:
+        """The lowered module of a process's program, packed."""
+        return {}
+
+    def given(self, _process: int, _group: str, _index: int) -> Mapping[str, GivenRecord]:
+        """What a process's call was given."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
     """A call that differs: its number in its group, and all that is known of each process that makes it.
 
-    ``places`` are the calls for readers. ``texts`` returns the lowered module of a process's program, packed, where its
+    ``places`` are the calls for readers. ``evidence`` has the lowered modules of programs whose
     record has none, and ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that
     was given the same values everywhere. ``racing`` is whether several threads make such calls.
     """
@@ -55,7 +84,7 @@ class Differing:
     places: Mapping[int, Place]
     recent: Mapping[int, list[Place]]
     quiet: Quiet
-    texts: Texts = lambda _process, _digest: {}
+    evidence: Evidence = field(default_factory=Evidence)
     agreed: int | None = None
     racing: bool = False
     others: Mapping[int, ProcessReport] = field(default_factory=dict)
@@ -64,8 +93,7 @@ class Differing:
         """The report; ``others`` are the processes that do not make the call."""
         processes = dict(self.others)
         for number, record in self.records.items():
-            one = processes[number] = reported(self.places[number], "calling")
-            one.arguments, one.static = record.get("arguments"), record.get("static") or None
+            one = processes[number] = _call_reported(self.places[number], record, "calling")
             one.recent = self.recent.get(number, [])
             if found.field == "source":
                 one.detail = f"is_source={record.get('source')}"
@@ -83,7 +111,7 @@ class Differing:
 
     def _text(self, number: int) -> Mapping[str, str]:
         record = self.records[number]
-        return record.get("texts") or self.texts(number, record.get("digest", ""))
+        return record.get("texts") or self.evidence.texts(number, record.get("digest", ""))
 
     def _one_of_each(self) -> list[int]:
         """One process for each of the first two programs."""
@@ -163,20 +191,32 @@ def cycle_report(ends: Mapping[int, ProcessReport], members: Mapping[int, Sequen
     return diverged("sequence", f"the processes wait for each other in a cycle: {told}.", index, ends)
 
 
+def _call_reported(place: Place, record: Side, state: str) -> ProcessReport:
+    """A process of a report that makes a call."""
+    one = reported(place, state)
+    one.arguments, one.static = record.get("arguments"), record.get("static") or None
+    return one
+
+
 def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:
     """Add what differs to the processes of a report that make a call, unless their arguments already show it."""
-    if field == "function":
-        tell_definitions(processes, records)
-        return
     words = _words(records, field)
     seen: dict[str, set[str]] = {}
     for number, told in words.items():
         one = processes[number]
         seen.setdefault(repr((one.arguments, one.static)), set()).add(told)
-    if all(len(told) == 1 for told in seen.values()):
-        return
-    for number, told in words.items():
-        processes[number].detail = told
+    if field == "function" or any(len(told) > 1 for told in seen.values()):
+        for number, told in words.items():
+            processes[number].detail = told
+
+
+_SIDES: Mapping[str, Callable[[Side], str | None]] = {
+    "function": lambda side: (at := side.get("defined_at")) and f"defined at {at}",
+    "name": lambda side: (name := side.get("name")) and f"name = {name!r}",
+    "devices": lambda side: f"devices = {found}" if (found := side.get("devices")) else None,
+    "executable": lambda side: f"executable = {executable_words(side)}",
+    "module": lambda side: (module := side.get("module")) and f"lowered program {module[:8]}",
+}
 
 
 def _words(records: Sides, field: str) -> dict[int, str]:
@@ -185,24 +225,8 @@ def _words(records: Sides, field: str) -> dict[int, str]:
         return value_words(records)
     if field == "environment":
         return environment_words(records)
-    if field == "name":
-        return {number: f"name = {name!r}" for number, record in records.items() if (name := record.get("name"))}
-    if field == "devices":
-        return {number: f"devices = {found}" for number, record in records.items() if (found := record.get("devices"))}
-    if field == "executable":
-        return {number: f"executable = {executable_words(record)}" for number, record in records.items()}
-    if field == "module":
-        modules = {number: module for number, record in records.items() if (module := record.get("module"))}
-        return {number: f"lowered program {module[:8]}" for number, module in modules.items()}
-    return {}
-
-
-NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
-REASONED = ("raised", "died")  # ends whose reason is known
-RUNNING = ("late", "waiting", "unknown")
-
-Calls = Mapping[int, Side]
-Quiet = Mapping[int, Sequence[QuietRecord]]
+    say = _SIDES.get(field)
+    return {number: told for number, record in records.items() if say is not None and (told := say(record))}
 
 
 def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) -> Report:
@@ -231,7 +255,7 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
             processes = {int(number): one for number, one in report.processes.items()}
             for number, record in records.items():
                 processes[number] = _placed(record, index, processes.get(number), number in found)
-            told = differs(index, group, words, records) + f" {named[0].upper()}{named[1:]}."
+            told = differs(index, group, words, records) + f" {capitalized(named)}."
             retold = diverged(difference.kind, told, index, processes, "placement")
             retold.notes = report.notes
             return retold
@@ -280,14 +304,13 @@ def _one_function(first: Place, second: Place) -> bool:
 
 
 def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
-    state = before.state if before is not None and not stands_in else "calling"
-    one = reported(record, state)
+    one = _call_reported(record, record, before.state if before is not None and not stands_in else "calling")
     one.index = index
-    one.arguments, one.static = record.get("arguments"), dict(record.get("static") or {}) or None
     one.recent = before.recent if before is not None else []
-    one.stack = before.stack if before is not None and not stands_in else None
     if stands_in:
         one.detail = f"{NOTHING_TO_EXCHANGE}{_then(before)}"
+    elif before is not None:
+        one.stack = before.stack
     return one
 
 

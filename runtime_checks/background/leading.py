@@ -179,7 +179,7 @@ class Leader:
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
             histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, *self.asking.about)
+            report = judge(histories, self.asking)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
         if report is None and far:
@@ -213,7 +213,7 @@ class Leader:
                 break
             time.sleep(GRACE)
             histories.update(self.asking.histories(missing, WINDOW))
-            report = judge(histories, *self.asking.about) or report
+            report = judge(histories, self.asking) or report
         return report
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
@@ -285,7 +285,7 @@ class Leader:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
             self._background.journal.drain()
-            return judge(self.asking.histories(range(self._job.count), WINDOW), *self.asking.about)
+            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking)
 
 
 def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:

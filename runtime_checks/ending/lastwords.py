@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
-from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
+from spmdlint.runtime_checks.reporting.sentences import capitalized, name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -47,7 +47,6 @@ AGREED_AMONG_THREADS = (
     "That is the likely reason, as the backend may have run their calls in another order than they were counted in: "
     f"within {WITHIN:.0f} s no other difference was found between the calls of the processes."
 )
-LOST_AMONG_THREADS = f"{LOST[0].upper()}{LOST[1:]}"
 
 
 class LastWords:
@@ -161,7 +160,7 @@ class LastWords:
         if not self._own.racing:
             return LOST if self._lost.is_set() else AGREED
         threads = racing_threads({self._job.me: sorted(self._own.racing)})
-        found = LOST_AMONG_THREADS if self._lost.is_set() else AGREED_AMONG_THREADS
+        found = capitalized(LOST) if self._lost.is_set() else AGREED_AMONG_THREADS
         return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.history import judge, read_history
+from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
-from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
+from spmdlint.runtime_checks.records import Place, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     alike,
@@ -204,7 +205,7 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         lines = read_lines(folder / f"{number}.ledger")
         programs[number], omitted[number] = lines.programs, lines.omitted
-    report = judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord()))
+    report = judge(histories, Evidence(programs))
     if report is not None:
         report.notes += not_recorded(omitted)
     return report

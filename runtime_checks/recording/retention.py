@@ -146,6 +146,12 @@ def earlier(folder: Path) -> list[Path]:
     return sorted(found, key=_made, reverse=True)
 
 
+def earlier_jobs(folder: Path) -> list[str]:
+    """The sentence on these folders, if there are any."""
+    named = ", ".join(map(str, earlier(folder)))
+    return [f"Earlier jobs are recorded in {named}."] if named else []
+
+
 class FirstLine(TypedDict):
     """The first line of a recording's second file, as far as it names the job."""
 

@@ -15,12 +15,12 @@ from spmdlint.runtime_checks.records import (
     Kind,
     ModuleDifference,
     Place,
-    Side,
     State,
     Verdict,
 )
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    capitalized,
     count_of,
     how_it_ended,
     is_abort,
@@ -177,13 +177,6 @@ def reported(record: Place, state: str) -> ProcessReport:
     )
 
 
-def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Side]) -> None:
-    """Add where each function is defined, to distinguish two functions of the same name called from the same line."""
-    for number, record in records.items():
-        if record.get("defined_at"):
-            processes[number].detail = f"defined at {record['defined_at']}"
-
-
 def diverged(
     kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
 ) -> Report:
@@ -329,12 +322,11 @@ def _process_lines(
     numbers: Sequence[int], process: ProcessReport, uneven: Container[str], odd: Container[str]
 ) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
-    named = name_processes(numbers)
     made = ""
     if process.index is not None:
         under_way = process.state in ("calling", "waiting")
         made = f", call {process.index}" if under_way else f", after {count_of(process.index)}"
-    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
+    lines = [f"  {capitalized(name_processes(numbers))}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")
     if process.callers and not process.stack:  # which has them
