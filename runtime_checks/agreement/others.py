@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -15,6 +16,9 @@ from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 
 ANSWERS_WITHIN = 2.5  # seconds for all answers to a question
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
+ASKED = 64  # of all processes together take in a second
+SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 
 
 class OtherProcesses:
@@ -148,6 +152,26 @@ class OtherProcesses:
         found = {process: answer.get("where") or Where() for process, answer in answers.items()}
         return {**found, self._job.me: self._own.where()} if self._job.me in asked else found
 
-    def lives(self, process: int) -> bool:
-        """Whether the checks of another process answer."""
-        return bool(self.ask([process], {}))
+
+class Life:
+    """Whether the checks of those that this process waits for still answer: they may have gone on, or ended, unseen."""
+
+    def __init__(self, job: Job, checks: Checks, others: OtherProcesses) -> None:
+        self._job, self._checks, self._others = job, checks, others
+        self._every = max(ASK_EVERY, job.count / ASKED)
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
+            return
+        if self._others.ask(processes[:1], {}):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            self._checks.stand_down(
+                f"the runtime checks are off from now on: those of process {processes[0]} have not answered for "
+                f"{silence:.0f} s. It has died, is stopped, or its checks have failed."
+            )

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spmdlint.runtime_checks.agreement.others import Life
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.waiting import Life
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
@@ -67,7 +67,6 @@ class Closing:
     """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
     def __init__(self, parts: Parts, background: Background | None, look: Callable[[], object]) -> None:
-        self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
@@ -148,7 +147,7 @@ class Closing:
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
-        life = Life(self._parts)
+        life = Life(self._job, self._checks, self._others)
         while len(ended) < job.count:
             if not self._checks.active:
                 return None
