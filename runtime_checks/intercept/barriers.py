@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import entered
-from spmdlint.runtime_checks.calls.named import announce, as_value, barrier_members
+from spmdlint.runtime_checks.calls.named import announce, as_value
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
@@ -74,11 +74,12 @@ def install_client_barriers(observer: Observer, patches: Patches) -> None:
     client = need(module("jaxlib._jax"), "DistributedRuntimeClient")
 
     def tell(limit: float | None, barrier_id: str, *args: Any, **named: Any) -> None:
+        members = named.get("process_ids", args[1] if len(args) > 1 else None)  # None for all
         announce(
             observer.caller,
             "wait_at_barrier",
             name=str(barrier_id),
-            processes=barrier_members((barrier_id, *args), named),
+            processes=members if members is None else [int(one) for one in members],
             within=limit,
         )
 

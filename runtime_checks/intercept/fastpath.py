@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, need_fields
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
@@ -180,10 +180,7 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
     """Intercept calls on the fast path without leaving it."""
     pxla = module("jax._src.interpreters.pxla")
-    fields = getattr(need(pxla, "MeshExecutableFastpathData"), "_fields", ())
-    for name in ("xla_executable", "in_device_local_layouts"):
-        if name not in fields:
-            raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
+    need_fields(pxla, "MeshExecutableFastpathData", "xla_executable", "in_device_local_layouts")
     need(pxla, "shard_args")
     layout_type = _layout_type()
     hook_type, host_type = _hook_type(LayoutHook, layout_type), _hook_type(HostHook, layout_type)

@@ -160,7 +160,7 @@ class Observer:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
             used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
-            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used=used))
+            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used))
         return compiled
 
     def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
@@ -226,11 +226,12 @@ class Observer:
         else:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
-        agreed = context.agreed if context is not None else None
+        context = context or self._from_debug(execute)
+        agreed = context.agreed
         if agreed is None and self.thread.in_barrier:
             return None
-        used = _used(execute, values) if context is None or context.broadcast is None else context.broadcast
-        call = self._call(known.program, known.compiled, context, values, execute, used)
+        used = _used(execute, values) if context.broadcast is None else context.broadcast
+        call = self._call(known.program, known.compiled, context, values, used)
         known.broadcasts = call.source is not None
         if call.given and self.background is not None:
             self._look_at(call, sorted(used))
@@ -292,9 +293,10 @@ class Observer:
             compiled = self._unseen(execute)
         known = None
         if compiled is not None and self.caller.me in compiled.process_of:
-            known = Known(self._program(compiled, context or self._from_debug(execute)), compiled)
-            if known.program.function == "?":
-                known = Known(self._named_after(execute, compiled), compiled)
+            program = self._program(compiled, context or self._from_debug(execute))
+            if program.function == "?":
+                program = self._named_after(execute, compiled)
+            known = Known(program, compiled)
         self._known[execute] = known
         return known
 
@@ -312,14 +314,13 @@ class Observer:
             executable=identity_of_executable(execute.xla_executable, texts),
         )
 
-    def _from_debug(self, execute: Any) -> Context | None:
+    def _from_debug(self, execute: Any) -> Context:
+        """What is known of the call of an executable without its context."""
         debug = self._debug.get(execute)
-        if debug is None:
-            return None
         return Context("?", getattr(debug, "func_src_info", None), (), getattr(debug, "arg_names", None))
 
-    def _program(self, compiled: Compiled, context: Context | None) -> Program:
-        name, place = identity_of(context.source, context.name) if context else ("?", None)
+    def _program(self, compiled: Compiled, context: Context) -> Program:
+        name, place = identity_of(context.source, context.name)
         return Program(
             function=name,
             defined_at=place,
@@ -328,8 +329,8 @@ class Observer:
             module=compiled.module,
             executable=compiled.executable,
             environment=compiled.environment,
-            order=key_order(context.names) if context else None,
-            keys=container_order(keys_of(context.tree)) if context else None,
+            order=key_order(context.names),
+            keys=container_order(keys_of(context.tree)),
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
@@ -337,29 +338,25 @@ class Observer:
     def _named_after(self, execute: Any, compiled: Compiled) -> Program:
         """Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide."""
         found = _WRAPPED_NAME.match(str(execute.name))
-        context = Context(found[1] if found else str(execute.name), None, (), None)
-        program = self._program(compiled, context)
-        return replace(program, identified=False)
+        name = found[1] if found else str(execute.name)
+        return replace(self._program(compiled, Context(name, None, (), None)), identified=False)
 
     def _call(
         self,
         program: Program,
         compiled: Compiled,
-        context: Context | None,
+        context: Context,
         values: Sequence[Any],
-        execute: Any = None,
-        used: Collection[int] | None = None,
+        used: Collection[int] | None,
     ) -> Call:
         site = user_site(sys._getframe(2))
-        debug = self._debug.get(execute) if execute is not None else None
-        names = context.names if context is not None else getattr(debug, "arg_names", None)
         return Call(
             program=program,
             site=site,
             values=values,
-            names=names,
-            tree=context.tree if context is not None else None,
-            static=context.static if context is not None else {},
+            names=context.names,
+            tree=context.tree,
+            static=context.static,
             tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,
             source=is_source(program, sys._getframe(2)),
