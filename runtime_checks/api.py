@@ -248,8 +248,7 @@ def status() -> Status:
 
 
 def _told(hook: Hook, session: Session) -> Status:
-    if session.background is not None:
-        session.background.journal.drain()
+    session.own.journal.drain()
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},

@@ -125,8 +125,7 @@ class Hook:
         session = self.session
         if session is None:
             return 0
-        if session.background is not None:
-            session.background.journal.drain()
+        session.own.journal.drain()
         return sum(session.own.ledger.counts().values())
 
     def _words(self, error: BaseException) -> str:
@@ -193,8 +192,7 @@ class Hook:
         layers = layers_of(self.options.mode, self.options.checkpoints)
         self.interception = install(Observer(session, session.own, session.background), layers)
         session.own.layers = self.interception.state
-        if session.own.recorded is not None:
-            session.own.recorded.begin(session.own.build())
+        session.own.journal.begin(session.own.build())
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = self._retire
@@ -321,7 +319,7 @@ class Hook:
         if self.interception is not None:
             self.interception.remove()
             self.interception = None
-        if self.session is not None and self.session.background is not None:
-            self.session.background.journal.retire()
+        if self.session is not None:
+            self.session.own.journal.retire()
         self.session = None
         self.why_idle = why

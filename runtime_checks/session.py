@@ -15,10 +15,9 @@ from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
-from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -43,23 +42,21 @@ class Session:
         self.count = count
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
-        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every))
+        if options.ledger is not None or options.mode == "background":
+            store.name_job()  # the folder of a rehearsal has recordings of one job only
+        folder = options.ledger or options.run_folder
+        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
+        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, checks, self._complete)
         self.others = others = OtherProcesses(job, own)
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
         self.provenance = own.provenance
-        folder = options.ledger or options.run_folder
-        if options.ledger is not None or options.mode == "background":
-            store.name_job()  # the folder of a rehearsal has recordings of one job only
-        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
-            self.background = Background(parts, recording)
+            self.background = Background(parts)
             checks.tell_aside.append(ending.wake_all)
-        elif recording is not None and options.mode == "lockstep":
-            own.recorded = Journal(Ledger(), recording, lambda: None)
         self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
@@ -95,13 +92,11 @@ class Session:
                 own.racing.update(thread_names(group))
                 self.checks.note(racing_threads({self.me: thread_names(group)}))
         with group.lock:
-            entry = group.append(program, call.site)
             own.unplaced.look(call)
-            own.ledger.last = entry
-            if own.recorded is not None:
-                own.recorded.explain(program, call.record)
-                own.recorded.note(own.recorded.event_of(program, call.site))
-                own.recorded.drain()
+            own.journal.explain(program, call.record)
+            own.journal.note(own.journal.event_of(program, call.site))
+            own.journal.drain()
+            entry = Entry(group.count, program, call.site)
             if self.checks.active:
                 self._unless_over(lambda: self._lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
@@ -118,7 +113,7 @@ class Session:
             own.quiet.note(group, call, group.count, each=True)
         elif not own.quiet.knows(group, call):
             # Only now is the count known; a later call takes the fast path and is not seen.
-            self.background.journal.drain()
+            own.journal.drain()
             own.quiet.note(group, call, group.count, each=False)
 
     def is_due(self, name: str, every: int) -> bool:

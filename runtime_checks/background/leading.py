@@ -88,7 +88,7 @@ class Leader:
 
     def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
         """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
-        watched, made = self._watched.setdefault(group.key, _Watched()), self._background.journal.made
+        watched, made = self._watched.setdefault(group.key, _Watched()), self._own.journal.made
         if made != watched.asked_after:
             watched.asked_after, watched.ask_pause = made, max(AFTER, self._job.count / PROCESSES_A_SECOND)
             watched.ask_at = now + watched.ask_pause
@@ -245,7 +245,7 @@ class Leader:
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
         job, own = self._job, self._own
-        self._background.journal.drain()  # calls that are not numbered yet would count as not made
+        self._own.journal.drain()  # calls that are not numbered yet would count as not made
         lines: list[str] = []
         tells_of_all = job.me == 0 or job.count <= SMALL
         for group in own.ledger.groups() if tells_of_all else ():
@@ -284,7 +284,7 @@ class Leader:
         with self._lock:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
-            self._background.journal.drain()
+            self._own.journal.drain()
             return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking)
 
 

@@ -24,9 +24,8 @@ from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
 from spmdlint.runtime_checks.calls.ledger import Group, Trail
 from spmdlint.runtime_checks.calls.modules import pack_texts
-from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
+from spmdlint.runtime_checks.recording.journal import Event, ValuedCall
 from spmdlint.runtime_checks.recording.reading import pack
-from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import (
     Answer,
     HistoryRecord,
@@ -46,13 +45,13 @@ PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 class Background:
     """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
-    def __init__(self, parts: Parts, recording: Recording | None) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._job, self._own = job, own = parts.job, parts.own
         self._others = parts.others
         self._checks, self._ending = parts.checks, parts.ending
         own.ledger.on_new = self._new_group
-        self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
-        self.journal.failed = parts.checks.guard.failed
+        self.journal = own.journal
+        self.journal.on_stop, self.journal.failed = self._stopped, parts.checks.guard.failed
         parts.checks.hold_calls = self.journal.stop
         self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,6 @@ from spmdlint.runtime_checks.records import Place
 
 _FACTOR = 0x9E3779B97F4A7C15
 _MODULUS = 1 << 64
-RING = 64
 FEW = 8  # up to this many calls, Python's integers are faster than NumPy's arrays
 
 
@@ -101,28 +99,20 @@ class Group:
     """The sequence of one set of processes.
 
     ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
-    about to. ``prefix`` of the calls, and ``given`` of the values that they are given, are kept in background mode,
-    and ``trail`` and ``values`` of these by the comparing process. They are two, as values that only some processes
-    tell must not end the comparison of the calls.
+    about to. ``prefix`` is the digest of the calls, ``given`` that of the values that they are given, and ``trail`` and
+    ``values`` have those of earlier calls, for the comparing process of background mode. They are two, as values that
+    only some processes tell must not end the comparison of the calls.
     """
 
     processes: tuple[int, ...]
     key: str
     count: int = 0
-    ring: deque[Entry] = field(default_factory=lambda: deque(maxlen=RING))
     lock: threading.RLock = field(default_factory=threading.RLock)
     threads: set[int] = field(default_factory=set)
     prefix: int = 0
     given: int = 0
     trail: Trail | None = None
     values: Trail | None = None
-
-    def append(self, program: Program, site: Site | None) -> Entry:
-        """Number the next call."""
-        self.count += 1
-        entry = Entry(self.count, program, site)
-        self.ring.append(entry)
-        return entry
 
 
 def thread_names(group: Group) -> list[str]:

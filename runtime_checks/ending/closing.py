@@ -98,8 +98,7 @@ class Closing:
         way = WAYS[outcome.state]
         self._setup.publish()
         told = self._act_if_diverged(way)  # and caught, or only reported: nothing is left to compare
-        if self._background is not None:
-            self._background.journal.drain()  # the last calls belong to how this process ended
+        self._own.journal.drain()  # the last calls belong to how this process ended
         hold = 0.0 if told else self._hold(way)
         if not hold and not told:
             self._end_checks(outcome)
@@ -121,8 +120,8 @@ class Closing:
     def _publish(self, outcome: Outcome) -> State:
         """Publish how this process ended, and record it if all its calls are in the recording."""
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
-        if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
-            self._own.recorded.end(state)
+        if self._checks.active and self._ending.verdict is None:
+            self._own.journal.end(state)
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
             self._job.folder.put_state(self._job.me, {**state, **self._own.build()})

@@ -114,7 +114,7 @@ class LastWords:
 
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
-        self._background.journal.drain()
+        self._own.journal.drain()
         self._own.notice_threads()
         write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
         if self._checks.active or self._ending.verdict is not None:  # after a verdict, nothing is active any more

@@ -186,7 +186,6 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
     hook_type, host_type = _hook_type(LayoutHook, layout_type), _hook_type(HostHook, layout_type)
     start = _any_layout(layout_type)
     journal = observer.own.journal
-    assert journal is not None, "this layer is for background mode"
     journal.in_barrier = lambda: observer.thread.in_barrier
 
     def hooked(built: Any) -> Any:

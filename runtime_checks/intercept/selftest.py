@@ -23,7 +23,7 @@ CALLS = 4  # the first of which is always off the fast path
 class Probe:
     """What the layers see of the calls of a self-test: in Python, and inside the fast path."""
 
-    journal: Journal = field(default_factory=lambda: Journal(Ledger(), None, lambda: None))
+    journal: Journal = field(default_factory=lambda: Journal(Ledger()))
     dispatched: int = 0
     known: Known | None = None
 

@@ -1,7 +1,7 @@
-"""The calls of a process in background mode: recorded before the dispatch, numbered afterwards.
+"""The calls of a process: recorded before the dispatch, numbered at once in lockstep and later in background mode.
 
 Recording a call appends an existing object; a new object is made when a program is called from a line for the first
-time. The watcher thread numbers, hashes and finds source lines.
+time. In background mode, the watcher thread numbers, hashes and finds source lines.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class Journal:
     ``overrun`` is whether some calls were lost because they came faster than they could be counted.
     """
 
-    def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, recording: Recording | None = None, on_stop: Callable[[], None] = lambda: None
+    ) -> None:
         self.pending: deque[Event | ValuedCall] = deque(maxlen=LIMIT)
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
@@ -129,7 +131,7 @@ class Journal:
         self.last: Event | None = None
         self._ledger = ledger
         self._recording = recording
-        self._on_stop = on_stop
+        self.on_stop = on_stop
         self.stopped = self.retired = False
         self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
@@ -149,7 +151,7 @@ class Journal:
         if not self.stopped:
             self.stopped = True
             for hook in list(self.hooks):
-                hook.stop(self._on_stop)
+                hook.stop(self.on_stop)
 
     def retire(self) -> None:
         """Record no more calls: programs that stay on the fast path keep their hooks, which do nothing then."""
@@ -160,7 +162,7 @@ class Journal:
     def note_slowly(self, event: Event | ValuedCall) -> None:
         """Record a call that is not on the fast path."""
         if self.stopped:
-            self._on_stop()
+            self.on_stop()
         self.note(event)
 
     def event_at(self, program: Program, frame: FrameType) -> Event:

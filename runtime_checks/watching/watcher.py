@@ -199,8 +199,7 @@ class Watcher:
             ending.tell()
             self._checks.active = False
             return
-        if self._background is not None:
-            self._background.journal.stop()
+        self._own.journal.stop()
         self._verdict_seen = self._verdict_seen or now
         late = now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
