@@ -21,7 +21,6 @@ from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
@@ -48,7 +47,7 @@ class Session:
         recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
         self.checks = checks = Checks(job, own)
-        self.ending = ending = Ending(job, checks, self._complete)
+        self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
@@ -56,7 +55,6 @@ class Session:
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts)
-            checks.tell_aside.append(ending.wake_all)
         self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
@@ -130,11 +128,6 @@ class Session:
             agree()
         except (StoodDownError, WaitedEnoughError):
             return
-
-    def _complete(self, report: Report) -> None:
-        """Add the fields that every report has."""
-        report.add_build(self.own.build())
-        report.notes = [*report.notes, *self.checks.notes]
 
 
 def _recording(path: Path, job: str) -> Recording | None:

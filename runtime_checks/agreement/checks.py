@@ -31,8 +31,6 @@ class Checks:
     """The checks of this process: ``active``, or ``why_inactive``; and the remarks that they have made.
 
     ``joining`` is there until it is decided whether the job is checked. ``broken`` is why a rehearsal has to fail.
-    ``hold_calls`` makes each call on the fast path look here first; ``tell_aside`` has further ways to tell the others
-    that the checks are over.
     """
 
     def __init__(self, job: Job, own: ThisProcess) -> None:
@@ -45,8 +43,6 @@ class Checks:
         self.guard = Guard(self.failed)
         self.notes: list[str] = []
         self._noted: set[str] = set()
-        self.hold_calls: Callable[[], object] = lambda: None
-        self.tell_aside: list[Callable[[], object]] = []
 
     def joins(self, *, wait: bool = False) -> bool:
         """Whether all processes are known to be checked; steps aside if it is decided that none is."""
@@ -86,7 +82,7 @@ class Checks:
         if self._job.options.rehearsal:
             # Last: the exception may end this process, which is a divergence for who has not been told.
             self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
-            self.hold_calls()
+            self._own.journal.stop()  # each call on the fast path looks here first
         if not is_own_thread():
             self.raise_if_broken()
 
@@ -116,10 +112,11 @@ class Checks:
         ways: list[Callable[[], object]] = [
             lambda: job.exchange.aside.put(told, "job", replace=False),
             lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
-            *self.tell_aside,
         ]
         if joining is not None:
             ways.insert(0, lambda: close_door(job.store, told["reason"]))
+        if job.options.mode == "background":
+            ways.append(job.wake_all)
         folder = job.folder
         if folder is not None:
             ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))

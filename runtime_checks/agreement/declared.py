@@ -12,12 +12,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -33,13 +33,13 @@ MAX_WRITTEN = 8 << 20  # characters of a report in a file
 class Ending:
     """The verdict of the job as this process knows it, and the action that follows."""
 
-    def __init__(self, job: Job, checks: Checks, complete: Callable[[Report], None]) -> None:
+    def __init__(self, job: Job, own: ThisProcess, checks: Checks) -> None:
         self._job = job
+        self._own = own
         self._store = job.store
         self._options = job.options
         self._folder = job.folder
         self._checks = checks
-        self._complete = complete
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
@@ -50,7 +50,8 @@ class Ending:
 
     def declare(self, report: Report) -> Report:
         """Make a report the job's verdict, or adopt the one that another process declared earlier."""
-        self._complete(report)
+        report.add_build(self._own.build())
+        report.notes = [*report.notes, *self._checks.notes]
         try:
             self._mine = self._store.put(VERDICT_KEY, report.as_data())
             if not self._mine:
@@ -74,7 +75,7 @@ class Ending:
     def proclaim(self, report: Report) -> None:
         """Declare a verdict from another thread; the threads that make calls act on it."""
         self.declare(report)
-        self.wake_all()
+        self._job.wake_all()
 
     def heed(self) -> None:
         """Act on a verdict that another process declared, if there is one."""
@@ -86,11 +87,6 @@ class Ending:
         self.act()
         self._checks.active = False
         raise StoodDownError
-
-    def wake_all(self) -> None:
-        """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
-        self._job.wake_others({})
-        self._job.wake_watcher()
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""

@@ -52,7 +52,6 @@ class Background:
         own.ledger.on_new = self._new_group
         self.journal = own.journal
         self.journal.on_stop, self.journal.failed = self._stopped, parts.checks.guard.failed
-        parts.checks.hold_calls = self.journal.stop
         self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)
         self.state = "running"

@@ -115,7 +115,7 @@ class Closing:
             self._ending.proclaim(report)  # to the others first: here it may be raised
         if not self._act_if_diverged(way) and self._background is not None:
             self._job.exchange.mark("over")
-            self._ending.wake_all()
+            self._job.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
         """Publish how this process ended, and record it if all its calls are in the recording."""
@@ -139,7 +139,7 @@ class Closing:
             words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
             self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
             if self._background is not None:
-                self._ending.wake_all()
+                self._job.wake_all()
 
     def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.cluster import ASKED_BY, answer_of
@@ -84,14 +84,15 @@ def launch(plan: Plan) -> tuple[Report, int]:
     refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
     if refused is not None:
         raise LaunchError(refused)
-    with (
-        ExitStack() as folders,
-        held_port() as port,
-        tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch,
-        _Launcher(plan, Path(scratch), port) as running,
-    ):
+    with ExitStack() as held:
         for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
-            folders.enter_context(_own(folder))
+            held.enter_context(_own(folder))
+        port = held.enter_context(held_port())
+        scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="spmdlint-run-"))
+        running = _Launcher(plan, Path(scratch), port)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            held.callback(signal.signal, number, signal.signal(number, running.on_signal))
+        held.callback(running.end)
         report, status = running.run()
         running.end_job()
         show(report)
@@ -105,10 +106,10 @@ def launch(plan: Plan) -> tuple[Report, int]:
 class _Launcher:
     def __init__(self, plan: Plan, scratch: Path, port: int) -> None:
         self._plan = plan
-        self._port = port
+        self._address = f"127.0.0.1:{port}"
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
-        self._service: subprocess.Popen[bytes] | None = None
+        self._service = self._start_service()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
@@ -116,24 +117,14 @@ class _Launcher:
         self._interrupted_at = 0.0
         self._followed = self._told_of_wait = False
         self._at_interrupt: dict[int, State] | None = None
-        self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
         self._timed_out = self._over = False
 
-    def __enter__(self) -> _Launcher:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._handlers[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def end(self) -> None:
+        """End everything that was started."""
         self.end_job()
-        if self._service is not None:
-            self._service.kill()
-            self._service.communicate()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._service.kill()
+        self._service.communicate()
 
     def end_job(self) -> None:
         """End what is left of the job."""
@@ -150,12 +141,10 @@ class _Launcher:
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
-        address = f"127.0.0.1:{self._port}"
-        self._start_service(address)
         for number in range(self._plan.processes):
             if self._is_late() or self._interrupts:
                 break
-            self._start_process(number, address)
+            self._start_process(number)
         if self._interrupts and len(self._processes) < self._plan.processes:
             self._kill_rest()
         while len(self._ended) < len(self._processes):
@@ -193,15 +182,15 @@ class _Launcher:
 
     def guard(self, leader: int) -> None:
         """What this process has started ends with this launcher, too, whatever ends that (Linux)."""
-        if self._service is not None and self._service.stdin is not None:
-            with suppress(OSError):  # it was ended; the processes of the job still end with this one
-                self._service.stdin.write(f"{leader}\n".encode())
-                self._service.stdin.flush()
+        assert self._service.stdin is not None
+        with suppress(OSError):  # it was ended; the processes of the job still end with this one
+            self._service.stdin.write(f"{leader}\n".encode())
+            self._service.stdin.flush()
 
-    def _start_service(self, address: str) -> None:
-        about = [address, str(self._plan.processes), str(self._folder.folder)]
+    def _start_service(self) -> subprocess.Popen[bytes]:
+        about = [self._address, str(self._plan.processes), str(self._folder.folder)]
         with (self._folder.folder / "service.log").open("wb") as log:
-            self._service = subprocess.Popen(  # noqa: S603
+            return subprocess.Popen(  # noqa: S603
                 [*command_of("spmdlint.runtime_checks.launch.service"), *about],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -209,7 +198,7 @@ class _Launcher:
                 start_new_session=True,
             )
 
-    def _start_process(self, number: int, address: str) -> None:
+    def _start_process(self, number: int) -> None:
         plan = self._plan
         environment = {
             **os.environ,
@@ -218,7 +207,7 @@ class _Launcher:
             "PYTHONUNBUFFERED": "1",
             "JAX_PLATFORMS": "cpu",
             cluster.DEVICES: str(plan.devices),
-            cluster.COORDINATOR: address,
+            cluster.COORDINATOR: self._address,
             cluster.COUNT: str(plan.processes),
             PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
@@ -250,7 +239,7 @@ class _Launcher:
                 self._ended[number] = Ended(process.returncode, time.monotonic(), by_launcher=ours)
                 self._folder.put_gone(number, process.returncode)
         service = self._service
-        if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
+        if service.poll() is not None and len(self._ended) < len(self._processes):
             log = (self._folder.folder / "service.log").read_text(errors="replace")
             raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{_end_of(log)}")
 
@@ -338,7 +327,7 @@ class _Launcher:
         """Those of some processes that run and have not said where they are."""
         return [number for number in numbers if number not in self._ended and not self._folder.state(number)]
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
         """An interrupt is passed on once the processes have said where they are; a second one at once."""
         self._interrupts.append(number)
         if len(self._interrupts) == 1:

@@ -204,6 +204,11 @@ class Job:
             time.sleep(pause if left else 0.0)
             left = [process for process in left if not self._wakes(process, word)]
 
+    def wake_all(self) -> None:
+        """Wake the listener threads of all others and this process's watcher thread: they look at once."""
+        self.wake_others({})
+        self.wake_watcher()
+
     def _wakes(self, process: int, word: Word) -> bool:
         try:
             self.exchange.wake(process, word)
