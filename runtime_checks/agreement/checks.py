@@ -42,7 +42,6 @@ class Checks:
         self.joining: Joining | None = None
         self.guard = Guard(self.failed)
         self.notes: list[str] = []
-        self._noted: set[str] = set()
 
     def joins(self, *, wait: bool = False) -> bool:
         """Whether all processes are known to be checked; steps aside if it is decided that none is."""
@@ -131,12 +130,12 @@ class Checks:
 
     def warn(self, text: str) -> None:
         """Keep a remark, and report it at once."""
-        if text not in self._noted and len(self._noted) < MAX_NOTES:
+        if self.note(text):
             write_error(f"spmdlint: {text}\n")
-        self.note(text)
 
-    def note(self, text: str) -> None:
-        """Keep a remark for the report, once."""
-        if text not in self._noted and len(self._noted) < MAX_NOTES:
-            self._noted.add(text)
+    def note(self, text: str) -> bool:
+        """Keep a remark for the report, once; returns whether it is new."""
+        is_new = text not in self.notes and len(self.notes) < MAX_NOTES
+        if is_new:
             self.notes.append(text)
+        return is_new

@@ -15,7 +15,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -58,36 +58,21 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class LineDifference:
-    """The first line at which two modules differ: its number from 1 and both lines; "" if one has ended."""
-
-    number: int
-    first: str
-    second: str
-
-
-def first_difference(first: str, second: str) -> LineDifference | None:
+def first_difference(first: str, second: str) -> tuple[int, str, str] | None:
     """The first line in which two module texts differ apart from their names, or None if they are equal.
 
-    The names of values are numbers that an operation further down can change: they count only if nothing else differs.
+    It is told as its number from 1 and both lines, "" if one text has ended. The names of values are numbers that an
+    operation further down can change: they count only if nothing else differs.
     """
     left, right = (_MODULE_NAME.sub("module ", text).splitlines() for text in (first, second))
     unnamed = [[_VALUE.sub("%", line) for line in lines] for lines in (left, right)]
     for one, other in (unnamed, (left, right)):
-        number = next((n for n, pair in enumerate(zip(one, other, strict=False), 1) if pair[0] != pair[1]), None)
+        pairs = enumerate(zip_longest(one, other))
+        number = next((n for n, pair in pairs if pair[0] != pair[1]), None)
         if number is not None:
-            return LineDifference(number, left[number - 1].strip(), right[number - 1].strip())
-        if len(left) != len(right):
-            break
-    if len(left) == len(right):
-        return None
-    number = min(len(left), len(right)) + 1
-    return LineDifference(
-        number,
-        left[number - 1].strip() if number <= len(left) else "",
-        right[number - 1].strip() if number <= len(right) else "",
-    )
+            here, there = ("".join(lines[number : number + 1]).strip() for lines in (left, right))
+            return number + 1, here, there
+    return None
 
 
 def source_of(located: str, number: int) -> str | None:
@@ -152,11 +137,11 @@ def module_difference(packed: Mapping[int, Mapping[str, str]]) -> ModuleDifferen
                 {
                     "processes": [number for number in numbers if texts[number] == texts[one]],
                     "text": words,
-                    "source": source_of(_unpacked(packed[one].get("located")), found.number),
+                    "source": source_of(_unpacked(packed[one].get("located")), found[0]),
                 }
-                for one, words in ((numbers[0], found.first), (other, found.second))
+                for one, words in ((numbers[0], found[1]), (other, found[2]))
             ]
-            return {"line": found.number, "sides": sides}
+            return {"line": found[0], "sides": sides}
     return None
 
 

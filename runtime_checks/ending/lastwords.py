@@ -20,6 +20,8 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from spmdlint.runtime_checks.agreement.declared import hosts_service
 from spmdlint.runtime_checks.agreement.parts import Parts
@@ -193,10 +195,16 @@ class AbortHold:
             return
         self._libc = ctypes.CDLL(None)
         self._sleep = ctypes.cast(self._libc.sleep, ctypes.c_void_p).value
-        with _WithoutFaulthandler() as possible:
+        with _without_faulthandler() as possible:
             if possible:
                 self._held = [number for number in SIGNALS if self._install(number)]
-        _forget_after_fork(self)
+        known = weakref.ref(self)
+
+        def release() -> None:
+            if (held := known()) is not None:
+                held.release()
+
+        os.register_at_fork(after_in_child=release)  # a child has no watcher thread that could say anything
 
     def _install(self, number: int) -> bool:
         if self._now(number).handler:
@@ -230,44 +238,29 @@ class AbortHold:
         """Put the default actions back, except where the program has set a handler since."""
         if not self._held or self._begun is not None:
             return
-        with _WithoutFaulthandler() as possible:
+        with _without_faulthandler() as possible:
             for number in self._held if possible or not faulthandler.is_enabled() else ():
                 if self._now(number).handler == self._sleep:
                     self._libc.sigaction(number, ctypes.byref(_Action()), None)
         self._held = []
 
 
-class _WithoutFaulthandler:
+@contextmanager
+def _without_faulthandler() -> Iterator[bool]:
     """Without Python's own handlers of these signals, which are put back on top: they print, and pass the signal on.
 
     False if that is not possible, because they may write somewhere else than to standard error.
     """
-
-    def __enter__(self) -> bool:
-        self._was_on = faulthandler.is_enabled()
-        if not self._was_on:
-            return True
-        try:
-            possible = sys.stderr.fileno() == 2 and "pytest" not in sys.modules
-        except (AttributeError, OSError, ValueError):
-            possible = False
-        self._was_on = possible
+    if not faulthandler.is_enabled():
+        yield True
+        return
+    possible = False
+    with suppress(AttributeError, OSError, ValueError):
+        possible = sys.stderr.fileno() == 2 and "pytest" not in sys.modules
+    if possible:
+        faulthandler.disable()
+    try:
+        yield possible
+    finally:
         if possible:
-            faulthandler.disable()
-        return possible
-
-    def __exit__(self, *_: object) -> None:
-        if self._was_on:
             faulthandler.enable()
-
-
-def _forget_after_fork(hold: AbortHold) -> None:
-    """A forked child has no watcher thread that could say anything."""
-    known = weakref.ref(hold)
-
-    def release() -> None:
-        held = known()
-        if held is not None:
-            held.release()
-
-    os.register_at_fork(after_in_child=release)

@@ -18,7 +18,7 @@ from spmdlint.runtime_checks.calls.frames import Site, line_of, site_data, user_
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger, extend
 from spmdlint.runtime_checks.owners import owner_of
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.writing import Line, Recording
 from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State
 
 WINDOW = 16384  # calls that are kept
@@ -244,12 +244,12 @@ class Journal:
     def begin(self, build: Build) -> None:
         """Write to the recording what this process runs with."""
         if self._recording is not None:
-            self._recording.write_build(build)
+            self._recording.write({**Line(), **build})
 
     def end(self, how: State) -> None:
-        """Write to the recording that the program has ended, after all of its calls, and how."""
+        """Write to the recording how the program has ended: without that, it may have gone on, or been killed."""
         if self._recording is not None:
-            self._recording.write_end(how)
+            self._recording.write({"end": how})
 
     def drain(self) -> bool:
         """Number the recorded calls; returns whether there were any."""
