@@ -23,14 +23,13 @@ from spmdlint.runtime_checks.intercept.layers import Interception, install, laye
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many, unsupported
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.supported import unsupported
-from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.exchange import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watching.demand import Demand

@@ -52,7 +52,6 @@ RUNTIME = (
     "records",
     "options",
     "owners",
-    "supported",
 )
 
 

@@ -119,7 +119,6 @@ class Ending:
         self._told.set()
         if self._folder is not None:
             self._folder.put_report(self.verdict)
-        if self._folder is not None:
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.

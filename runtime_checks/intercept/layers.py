@@ -6,10 +6,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
-from spmdlint.runtime_checks.intercept.checkpoints import install_checkpoints
-from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
-from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
+from spmdlint.runtime_checks.intercept.barriers import (
+    install_checkpoints,
+    install_client_barriers,
+    install_device_barriers,
+)
+from spmdlint.runtime_checks.intercept.context import (
+    install_compiler,
+    install_jit_calls,
+    install_lowerings,
+    install_static_arguments,
+)
 from spmdlint.runtime_checks.intercept.execution import (
     clear_fast_paths,
     has_own_path,

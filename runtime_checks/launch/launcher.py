@@ -35,13 +35,13 @@ from spmdlint.runtime_checks.options import (
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
     too_many,
+    unsupported,
 )
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
 from spmdlint.runtime_checks.reporting.sentences import name_processes
-from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03

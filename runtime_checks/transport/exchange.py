@@ -24,12 +24,17 @@ from spmdlint.runtime_checks.records import (
     WaitRecord,
     Word,
 )
+from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS, Store, StoreLostError
 
 KEPT_VALUES = 32
 BLOCK = 64  # calls whose messages are deleted together
 PAUSES = (0.0, 0.5, 0.5)  # seconds before each round of waking those for which the store did not answer
+WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
+WAIT_OF_EACH = 0.3
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
+PAUSE = 2.0  # seconds after the store did not answer
 T = TypeVar("T", bound=Mapping[str, object])
 
 
@@ -227,3 +232,45 @@ class Job:
     def interrupted(self) -> bool:
         """Whether the launcher forwards an interrupt, which reaches processes at different times."""
         return self.folder is not None and self.folder.marked("interrupted")
+
+
+class Listener:
+    """Calls ``on_word`` in its own thread whenever this process is woken, with the message, so that nobody has to poll.
+
+    The service keeps the memory of a wait until the key is set, even when the wait has timed out. So the key is set and
+    deleted after each time-out. Time-outs are rare, because each costs the service something, and there may be a
+    thousand processes. The messages themselves are under other keys, and are read after the wake-up.
+    """
+
+    def __init__(self, exchange: Exchange, on_word: Callable[[Word], None], processes: int = 1) -> None:
+        self._exchange = exchange
+        self._wait = max(WAIT, processes * WAIT_OF_EACH)
+        self._on_word = on_word
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{OWN}listen", daemon=True)
+
+    def start(self) -> None:
+        """Start to listen."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread: a thread that is in a read when the interpreter exits aborts it."""
+        self._stop.set()
+        limit = time.monotonic() + STOPS_WITHIN
+        while self._thread.is_alive() and time.monotonic() < limit:
+            try:
+                self._exchange.wake_self()
+            except Exception:
+                time.sleep(0.05)
+            self._thread.join(1.0)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            word: Word | None
+            try:
+                word = self._exchange.sleep(self._wait)
+            except Exception:
+                word = {}  # a message may have come meanwhile: it is read when the store is back
+                self._stop.wait(PAUSE)
+            if word is not None and not self._stop.is_set():
+                self._on_word(word)
