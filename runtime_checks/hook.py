@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, 
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError, Guard
 from spmdlint.runtime_checks.intercept.execution import ran_before
-from spmdlint.runtime_checks.intercept.layers import Interception, install, layers_of
+from spmdlint.runtime_checks.intercept.layers import install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
@@ -45,10 +45,9 @@ class Hook:
     def __init__(self, options: Options, generation: int) -> None:
         self.options = options
         self.session: Session | None = None
-        self.interception: Interception | None = None
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
-        self._listener: Listener | None = None
+        self._running = ExitStack()  # what ends with the session
         self._demand: Demand | None = None
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
@@ -189,14 +188,16 @@ class Hook:
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         layers = layers_of(self.options.mode, self.options.checkpoints)
-        self.interception = install(Observer(session, session.own, session.background), layers)
-        session.own.layers = self.interception.state
+        interception = install(Observer(session, session.own, session.background), layers)
+        self._running.callback(session.own.journal.retire)
+        self._running.callback(interception.remove)
+        session.own.layers = interception.state
         session.own.journal.begin(session.own.build())
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
-            session.retire = self._retire
-        session.health.test = partial(self_test, self.interception.observer)
-        session.health.put_back = self.interception.put_back
+            session.retire = interception.remove
+        session.health.test = partial(self_test, interception.observer)
+        session.health.put_back = interception.put_back
         for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
@@ -212,9 +213,11 @@ class Hook:
         self._demand = self._demand or Demand(self.options.report_signal)
         self._watcher = watcher = session.watcher(self._demand)
         session.job.wake_watcher = watcher.wake
+        self._running.callback(watcher.stop)
         if session.background is not None:
-            self._listener = Listener(session.job.exchange, watcher.told, count)
-            self._listener.start()
+            listener = Listener(session.job.exchange, watcher.told, count)
+            self._running.callback(listener.stop)
+            listener.start()
         watcher.start()
         atexit.unregister(self._close)
         atexit.register(self._close)
@@ -231,12 +234,6 @@ class Hook:
             past=past,
             site=site.path if site is not None else "",
         )
-
-    def _retire(self) -> None:
-        """The checks are over: this process's calls take JAX's own path again."""
-        interception, self.interception = self.interception, None
-        if interception is not None:
-            interception.remove()
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
@@ -306,19 +303,8 @@ class Hook:
         return self._outcome
 
     def _deactivate(self, why: str) -> None:
-        if self._listener is not None:
-            self._listener.stop()
-            self._listener = None
-        if self._watcher is not None:
-            self._watcher.stop()
-            self._watcher = None
+        self._running.close()
         if self._demand is not None:
             self._demand.stop()
-            self._demand = None
-        if self.interception is not None:
-            self.interception.remove()
-            self.interception = None
-        if self.session is not None:
-            self.session.own.journal.retire()
-        self.session = None
+        self._demand = self._watcher = self.session = None
         self.why_idle = why
