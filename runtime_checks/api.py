@@ -27,8 +27,7 @@ class Status:
     ``watching`` is whether calls are recorded and compared; ``reason`` says why not. ``joined`` is whether all
     processes are known to do so: until then, calls wait in lockstep, and are compared later in background mode.
     ``calls`` counts the parallel calls by the processes of their group, ``quiet`` those without a collective.
-    ``others`` is, in background mode, the number of calls over all groups that each other process had made when it
-    last published. ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
+    ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
     can watch: the result of the self-test and its age, the age of the watcher thread's last look, the number of
     requests to the key-value store that failed, and in background mode the calls that are not numbered yet and the age
     of the last publication. Ages are in seconds.
@@ -41,7 +40,6 @@ class Status:
     process: int | None = None
     processes: int | None = None
     calls: dict[str, int] = field(default_factory=dict)
-    others: dict[int, int] = field(default_factory=dict)
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -251,7 +249,6 @@ def _told(hook: Hook, session: Session) -> Status:
     session.own.journal.drain()
     return Status(
         mode=hook.options.mode,
-        others=session.background.leader.heard() if session.background is not None else {},
         watching=session.checks.active,
         joined=session.checks.active and session.checks.joining is None,
         reason=_why_not(session),

@@ -54,7 +54,6 @@ class Argument(TypedDict, total=False):
     shape: list[Count]
     dtype: str
     spec: str | None
-    shard: list[Count] | None
     origin: str | None
     value: str | None
 

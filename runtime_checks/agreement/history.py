@@ -15,17 +15,8 @@ from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import SOURCE, USUAL, told_with
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import (
-    ProcessReport,
-    Report,
-    reported,
-)
-from spmdlint.runtime_checks.reporting.sentences import (
-    call_words,
-    ended_word,
-    name_processes,
-    through_helper,
-)
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, ended_word, name_processes, through_helper
 
 ENDED = ("finished", "raised", "died")
 

@@ -15,14 +15,7 @@ from pathlib import Path, PurePath
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording.reading import (
-    Row,
-    damage_sentences,
-    damaged_in,
-    read,
-    read_lines,
-    recorded_in,
-)
+from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
 from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier_jobs, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text

@@ -21,7 +21,6 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.store import StoreLostError
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
@@ -255,18 +254,6 @@ class Leader:
         lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
         lines += [f"      {frame}" for frame in where["stack"]]
         write_error("\n".join(lines) + "\n")
-
-    def heard(self) -> dict[int, int]:
-        """How many calls each process had made when it last published."""
-        found: dict[int, int] = {}
-        try:
-            for group in self._own.ledger.groups():
-                for process, sample in self._published(group).items():
-                    found[process] = max(found.get(process, 0), sample.serial)
-        except StoreLostError:
-            return {}
-        found.pop(self._job.me, None)
-        return dict(sorted(found.items()))
 
     def _published(self, group: Group) -> dict[int, Sample]:
         """The samples of a group: the same objects as in the last look if nothing new was published."""

@@ -8,16 +8,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from spmdlint.runtime_checks.records import (
-    Argument,
-    Build,
-    Finding,
-    Kind,
-    ModuleDifference,
-    Place,
-    State,
-    Verdict,
-)
+from spmdlint.runtime_checks.records import Argument, Build, Finding, Kind, ModuleDifference, Place, State, Verdict
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
     capitalized,
