@@ -105,7 +105,7 @@ class Session:
         if call.program.undecided:
             self.checks.note(undecided(call.program.function))
             return  # it may have communicated, and then explains nothing
-        own.ledger.note_quiet(call.program)
+        own.ledger.quiet[call.program.function] += 1
         group = own.ledger.group(call.program.processes)
         if self.background is None:
             own.quiet.note(group, call, group.count, each=True)

@@ -153,7 +153,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of these groups in a different order."""
-    ends = _ends(histories)
+    ends = {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
     for one, row in ends.items():
         for other, its in ends.items():
             first, second = row.group, its.group
@@ -166,11 +166,6 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
                 reports = {process: reported(end.place(), "waiting") for process, end in last.items()}
                 return cycle_report(reports, {process: end.members for process, end in last.items()}, row.index)
     return None
-
-
-def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
-    """The last call of each process that made one."""
-    return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
 
 
 def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
@@ -260,12 +255,8 @@ def by_device(rows: Rows[T], record: Callable[[int, T], ProgramRecord]) -> list[
     classes = {frozenset(one for one in distinct if device in one) for one in distinct for device in one}
     return [
         {
-            process: dict(enumerate((calls[n] for n in sorted(calls) if _is_in(sets[process, n], seen)), 1))
+            process: dict(enumerate((calls[n] for n in sorted(calls) if sets[process, n] in {None, *seen}), 1))
             for process, calls in rows.items()
         }
         for seen in sorted(classes, key=lambda seen: sorted(map(sorted, seen)))
     ]
-
-
-def _is_in(devices: frozenset[int] | None, seen: frozenset[frozenset[int]]) -> bool:
-    return devices is None or devices in seen

@@ -238,6 +238,7 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
+    states = {process: one.state for process, one in report.processes.items()}
     functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
     for makers in alike(functions).values():
         call = calls[makers[0]]
@@ -245,7 +246,9 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
             process: stands
             for process, theirs in sorted(quiet.items())
             if process not in makers
-            and (stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, _state(report, process)))
+            and (
+                stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, states.get(str(process), "unknown"))
+            )
         }
         records: dict[int, Side] = {**{number: calls[number] for number in makers}, **found}
         difference = compare(records) if found else None
@@ -260,11 +263,6 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
             retold.notes = report.notes
             return retold
     return report
-
-
-def _state(report: Report, process: int) -> str:
-    one = report.processes.get(str(process))
-    return one.state if one is not None else "unknown"
 
 
 def _stand_in(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,7 +128,7 @@ class Ledger:
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], Group] = {}
         self._lock = threading.Lock()
-        self.quiet: dict[str, int] = {}
+        self.quiet: Counter[str] = Counter()
         self.last: Entry | None = None
         self.on_new: Callable[[Group], None] = lambda _group: None
 
@@ -149,10 +150,6 @@ class Ledger:
         """All groups so far."""
         with self._lock:
             return list(self._groups.values())
-
-    def note_quiet(self, program: Program) -> None:
-        """Count a call that is not compared."""
-        self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
 
 
 def group_key(processes: tuple[int, ...]) -> str:

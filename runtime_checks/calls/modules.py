@@ -85,8 +85,8 @@ def source_of(located: str, number: int) -> str | None:
     if not 0 < number <= len(lines):
         return None
     definitions = {found[1]: found[2] for found in _DEFINITION.finditer(located)}
-    own = next((told for line in _places(lines, number - 1) if (told := _location(line)) is not None), None)
-    waiting = [own] if own is not None else []
+    located_lines = (line.rpartition(" loc(") for line in _places(lines, number - 1))
+    waiting = [own for _, there, own in located_lines if there][:1]
     for _ in range(MAX_STEPS):
         if not waiting:
             return None
@@ -113,11 +113,6 @@ def _places(lines: Sequence[str], at: int) -> Iterator[str]:
     if line.endswith("({"):
         indent = line[: len(line) - len(line.lstrip())]
         yield from (later for later in lines[at + 1 :] if later.startswith(f"{indent}}})"))
-
-
-def _location(line: str) -> str | None:
-    _, there, own = line.rpartition(" loc(")
-    return own if there else None
 
 
 def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:

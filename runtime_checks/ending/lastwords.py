@@ -181,17 +181,13 @@ class _Action(ctypes.Structure):
     )
 
 
-def _known_here() -> bool:
-    return sys.platform.startswith("linux") and ctypes.sizeof(ctypes.c_void_p) == 8
-
-
 class AbortHold:
     """The handlers of the signals by which backends end a process, where the program has none of its own."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
         self._begun: int | None = None
-        if not _known_here():
+        if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != 8:
             return
         self._libc = ctypes.CDLL(None)
         self._sleep = ctypes.cast(self._libc.sleep, ctypes.c_void_p).value

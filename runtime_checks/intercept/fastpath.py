@@ -182,7 +182,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
     pxla = module("jax._src.interpreters.pxla")
     need_fields(pxla, "MeshExecutableFastpathData", "xla_executable", "in_device_local_layouts")
     need(pxla, "shard_args")
-    layout_type = _layout_type()
+    layouts = module("jax._src.layout")
+    layout_type = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
     hook_type, host_type = _hook_type(LayoutHook, layout_type), _hook_type(HostHook, layout_type)
     start = _any_layout(layout_type)
     journal = observer.own.journal
@@ -244,11 +245,6 @@ def _placing(
         return original(shardings, layouts, *rest, **named)
 
     return shard_args
-
-
-def _layout_type() -> Any:
-    layouts = module("jax._src.layout")
-    return getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
 
 
 def _any_layout(layout_type: Any) -> Any:

@@ -167,13 +167,15 @@ class Observer:
         """Describe a module, its devices, and the configuration and options with which it is compiled."""
         process_of = tuple(int(device.process_index) for device in devices)
         text = canonical(operation.get_asm(enable_debug_info=False))
+        kept = len(text) < MAX_KEPT
+        located = operation.get_asm(enable_debug_info=True, large_elements_limit=16) if kept else ""
         overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
-            packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
-            located=_located(operation) if len(text) < MAX_KEPT else None,
+            packed=zlib.compress(text.encode(), 1) if kept else None,
+            located=zlib.compress(located.encode(), 1) if kept else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(text, process_of),
             together=_shares_autotuning(devices),
@@ -387,11 +389,6 @@ def _used_by(jaxpr: Any) -> Collection[int] | None:
         return None
     used = {id(one) for equation in inside.eqns for one in equation.invars} | {id(one) for one in inside.outvars}
     return {number for number, one in enumerate(inside.invars) if id(one) in used}
-
-
-def _located(operation: Any) -> bytes:
-    text = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
-    return zlib.compress(text.encode(), 1)
 
 
 def _communication(texts: Sequence[str] | None, process_of: Sequence[int]) -> Communication:
