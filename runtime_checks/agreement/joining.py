@@ -173,13 +173,9 @@ class Joining:
         if self._me and not expired:
             return None
         found = decide(self._members(), self._count, now - self._began if expired else None)
-        return None if found is None else self._post(found)
-
-    def _post(self, decision: Decision) -> Decision | None:
-        """Make a decision that of the job, or return the one that was made before."""
-        if self._store.put(DECISION, msgspec.to_builtins(decision)):
-            return decision
-        return self._store.get(DECISION, Decision)
+        if found is None or self._store.put(DECISION, msgspec.to_builtins(found)):
+            return found
+        return self._store.get(DECISION, Decision)  # that of another process, which was first
 
     def _members(self) -> dict[int, Member | None]:
         texts = self._store.texts("join/member")

@@ -101,7 +101,8 @@ class Differing:
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
         if found.kind != "sequence":  # the programs of two functions differ anyway
-            report.module = module_difference({number: self._text(number) for number in self._one_of_each()})
+            by_program = {one.get("digest"): number for number, one in sorted(self.records.items(), reverse=True)}
+            report.module = module_difference({n: self._text(n) for n in sorted(by_program.values())[:2]})
         if found.field == "given":
             function = next(iter(self.places.values())).get("function")
             report.notes += last_agreed(function or "it", self.agreed)
@@ -112,13 +113,6 @@ class Differing:
     def _text(self, number: int) -> Mapping[str, str]:
         record = self.records[number]
         return record.get("texts") or self.evidence.texts(number, record.get("digest", ""))
-
-    def _one_of_each(self) -> list[int]:
-        """One process for each of the first two programs."""
-        digests: dict[str, int] = {}
-        for number, record in sorted(self.records.items()):
-            digests.setdefault(record.get("digest", ""), number)
-        return list(digests.values())[:2]
 
 
 def source_difference(records: Sides, of_all: bool = True) -> Difference | None:

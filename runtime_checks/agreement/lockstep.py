@@ -229,7 +229,9 @@ class Lockstep:
             )
             absent.remove(process)
             self._others.heard[process] = messages[process] = message
-            self._compare_setup(process)
+            report = self._setup.compare_with(process)  # who has announced a call has published its setup before
+            if report is not None:
+                self._ending.settle(report)
             if message.get("digest") != digest:
                 records = {me: known_side(call.program.decisive()), process: known_side(self._record(message))}
                 if compare(records) is not None:
@@ -241,12 +243,6 @@ class Lockstep:
         )
         if differ or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages, own)
-
-    def _compare_setup(self, process: int) -> None:
-        """Compare the setup: a process that has announced a call has published its setup before."""
-        report = self._setup.compare_with(process)
-        if report is not None:
-            self._ending.settle(report)
 
     def _record(self, message: Message) -> ProgramRecord:
         return self._job.exchange.program(str(message.get("digest")))

@@ -9,7 +9,7 @@ from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State, Where
+from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
@@ -48,15 +48,11 @@ class OtherProcesses:
                 return None
             # It may have published, and then ended, between the two looks.
             told = self._job.exchange.states.get(process)
-            if told is None:
-                return self._ended_with(process, status)
+            if told is None:  # its launcher alone has seen it
+                heard = self.last_heard(process)
+                made = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
+                return {**State(detail=unsaid(status), counts=made), **heard, "state": "died"}
         return {**told, "counts": told.get("counts") or {}}
-
-    def _ended_with(self, process: int, status: int) -> State:
-        """The end of a process that its launcher alone has seen."""
-        heard = self.last_heard(process)
-        counts = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
-        return {**State(detail=unsaid(status), counts=counts), **heard, "state": "died"}
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
@@ -144,12 +140,12 @@ class OtherProcesses:
                 answer["where"] = self._own.where()
             exchange.answers.say(answer, asker)
 
-    def whereabouts(self, processes: Iterable[int]) -> dict[int, Where]:
+    def whereabouts(self, processes: Iterable[int]) -> dict[int, State]:
         """Where processes are now: their watcher threads answer, unless a process is stopped."""
         asked = list(processes)
         others = [process for process in asked if process != self._job.me]
         answers = self.ask(others, {"stack": True}) if others else {}
-        found = {process: answer.get("where") or Where() for process, answer in answers.items()}
+        found = {process: answer.get("where") or State() for process, answer in answers.items()}
         return {**found, self._job.me: self._own.where()} if self._job.me in asked else found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.records import Where
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -100,7 +100,7 @@ class Lateness:
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
 
-def _at(words: str, where: Where) -> list[str]:
+def _at(words: str, where: State) -> list[str]:
     """Where a process is, with its stack."""
     frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
     return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]

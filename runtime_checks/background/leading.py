@@ -252,7 +252,7 @@ class Leader:
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
         lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
-        lines += [f"      {frame}" for frame in where["stack"]]
+        lines += [f"      {frame}" for frame in where["stack"] or ()]
         write_error("\n".join(lines) + "\n")
 
     def _published(self, group: Group) -> dict[int, Sample]:

@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import Build, Place, State, Where
+from spmdlint.runtime_checks.records import Build, Place, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.transport.exchange import Exchange
 
@@ -66,7 +66,7 @@ class ThisProcess:
             if len(group.threads) > 1 and not self.racing:
                 self.racing.update(thread_names(group))
 
-    def where(self) -> Where:
+    def where(self) -> State:
         """Where this process is now, for others to read."""
         stack, site = main_stack()
         last = self.ledger.last
@@ -74,12 +74,14 @@ class ThisProcess:
         called = last.program.function if last is not None and (site is None or in_call) else None
         at = site or (last.site if last is not None else None)  # the stack may be unknown
         return {
+            **State(),
+            **site_data(at, called),
+            "state": "late",
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
             "compiling": self.compiling,
             "index": last.index if last else 0,
-            **site_data(at, called),
             "call": last.placed() if last else None,
         }
 

@@ -77,7 +77,7 @@ class Exchange:
 
     def __init__(self, store: Store, me: int) -> None:
         self.store = store
-        self._me = me
+        self.me = me
         self._state_lock = threading.Lock()
         self._died = False
         self._programs_sent: set[str] = set()
@@ -96,7 +96,7 @@ class Exchange:
 
     def say(self, group: str, index: int, message: Message) -> None:
         """Publish to the group which call this process is about to make."""
-        self._calls.put(message, group, self._me, index // BLOCK, index)
+        self._calls.put(message, group, self.me, index // BLOCK, index)
 
     def hear(self, group: str, index: int, process: int, milliseconds: int) -> Message | None:
         """The message of another process at a position, or None for now."""
@@ -109,7 +109,7 @@ class Exchange:
     def forget(self, group: str, index: int) -> None:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
-            self.store.delete(f"call/{group}/{self._me}/{index // BLOCK - 1}")
+            self.store.delete(f"call/{group}/{self.me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: ProgramRecord) -> None:
         """Publish the record behind a digest, once: it is the same on all processes that have it."""
@@ -141,7 +141,7 @@ class Exchange:
 
     def put_sample(self, group: str, sample: Mapping[str, object]) -> None:
         """Publish this process's position, for the process that compares a group."""
-        self.store.put(f"now/{group}/{self._me}", sample, replace=True)
+        self.store.put(f"now/{group}/{self.me}", sample, replace=True)
 
     def samples(self, group: str) -> dict[int, str]:
         """The positions in a group, not yet parsed: most are unchanged since the last look."""
@@ -149,28 +149,24 @@ class Exchange:
 
     def asked(self) -> dict[int, Question]:
         """The questions of other processes to this one; each is returned once."""
-        asked = self.questions.all(self._me)
+        asked = self.questions.all(self.me)
         for asker in asked:
-            self.store.delete(f"question/{self._me}/{asker}")
+            self.store.delete(f"question/{self.me}/{asker}")
         return asked
 
     def wake(self, process: int, word: Word | None = None) -> None:
         """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
         self.store.put(f"word/{process}", word or Word(), replace=True)
 
-    def wake_self(self) -> None:
-        """Wake this process's own listener thread."""
-        self.wake(self._me)
-
     def sleep(self, seconds: float) -> Word | None:
         """Wait to be woken; returns the message, or None after ``seconds``."""
         word = None
         try:
-            word = self.store.sleep(f"word/{self._me}", Word, seconds)
+            word = self.store.sleep(f"word/{self.me}", Word, seconds)
             if word is None:
-                self.wake_self()  # releases the memory that the service keeps for the wait
+                self.wake(self.me)  # releases the memory that the service keeps for the wait
         finally:
-            self.store.delete(f"word/{self._me}")
+            self.store.delete(f"word/{self.me}")
         return word
 
     def mark(self, word: str) -> bool:
@@ -259,7 +255,7 @@ class Listener:
         limit = time.monotonic() + STOPS_WITHIN
         while self._thread.is_alive() and time.monotonic() < limit:
             try:
-                self._exchange.wake_self()
+                self._exchange.wake(self._exchange.me)
             except Exception:
                 time.sleep(0.05)
             self._thread.join(1.0)
