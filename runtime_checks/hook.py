@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, 
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError, Guard
 from spmdlint.runtime_checks.intercept.execution import ran_before
-from spmdlint.runtime_checks.intercept.layers import install, layers_of
+from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.intercept.selftest import self_test
@@ -188,7 +188,7 @@ class Hook:
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         layers = layers_of(self.options.mode, self.options.checkpoints)
-        interception = install(Observer(session, session.own, session.background), layers)
+        interception = Interception(Observer(session, session.own, session.background), layers)
         self._running.callback(session.own.journal.retire)
         self._running.callback(interception.remove)
         session.own.layers = interception.state

@@ -18,7 +18,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.errors import Guard
-from spmdlint.runtime_checks.intercept.layers import install, layers_of
+from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
 from spmdlint.runtime_checks.intercept.selftest import self_test
@@ -84,7 +84,7 @@ def moved(mode: str) -> list[str]:
     own: Any = SimpleNamespace(journal=journal)
     observer = Observer(caller, own, None)
     calls: dict[str, dict[str, int]] = {}
-    interception = install(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
+    interception = Interception(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
     try:
         programs()
         wrong = self_test(observer)
