@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+UNDECIDED = "not all processes have enabled the checks yet"
 T = TypeVar("T")
 
 
@@ -198,13 +199,6 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
-def _why_not(session: Session) -> str | None:
-    checks = session.checks
-    if not checks.active:
-        return checks.why_inactive
-    return "not all processes have enabled the checks yet" if checks.joining is not None else None
-
-
 def _session() -> Session | None:
     hook = _Installed.hook
     return hook.session if hook is not None else None
@@ -247,16 +241,17 @@ def status() -> Status:
 
 def _told(hook: Hook, session: Session) -> Status:
     session.own.journal.drain()
+    checks, joins = session.checks, session.checks.joining is not None
     return Status(
         mode=hook.options.mode,
-        watching=session.checks.active,
-        joined=session.checks.active and session.checks.joining is None,
-        reason=_why_not(session),
+        watching=checks.active,
+        joined=checks.active and not joins,
+        reason=checks.why_inactive if not checks.active else UNDECIDED if joins else None,
         process=session.me,
         processes=session.count,
         calls={",".join(map(str, group.processes)): group.count for group in session.own.ledger.groups()},
         quiet=sum(session.own.ledger.quiet.values()),
         layers=dict(session.own.layers),
-        notes=list(session.checks.notes),
+        notes=list(checks.notes),
         health=session.health.numbers(),
     )

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from spmdlint._version import __version__
@@ -134,19 +134,10 @@ class Hook:
     def _follow_lifetime(self) -> None:
         try:
             state = need(module("jax._src.distributed"), "State")
-            self._lifetime.around(
-                state,
-                "initialize",
-                before=lambda *_args, **_named: self._tell_joining(sys._getframe(1)),
-                after=lambda *_args, **_named: self._activate(),
-            )
+            self._lifetime.around(state, "initialize", self._tell_joining, self._activate)
             if not self.options.rehearsal:  # the runner sees it there
                 self._lifetime.around(sys, "exit", before=self._exits)
-            self._lifetime.around(
-                state,
-                "shutdown",
-                before=lambda *_args, **_named: self._close(),
-            )
+            self._lifetime.around(state, "shutdown", self._close)
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
 
@@ -161,13 +152,12 @@ class Hook:
         else:
             self._give_up(f"They failed with an internal error ({type(error).__name__}: {str(error)[:300]}).")
 
-    def _tell_joining(self, frame: FrameType) -> None:
+    def _tell_joining(self, *_args: Any, **_named: Any) -> None:
         """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
-            site = user_site(frame)
-            self._folder.put_joining(self._process, site_data(site))
+            self._folder.put_joining(self._process, site_data(user_site(sys._getframe(1))))
 
-    def _activate(self) -> None:
+    def _activate(self, *_args: Any, **_named: Any) -> None:
         connected = connected_client()
         if connected is None or self.session is not None:
             return
@@ -271,7 +261,7 @@ class Hook:
                 told: State = {**State(state=state, detail=self._outcome.detail), **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
 
-    def _close(self) -> None:
+    def _close(self, *_args: Any, **_named: Any) -> None:
         """The end of the job in this process; does not return if it has diverged."""
         session = self.session
         if session is None or os.getpid() != self._pid:

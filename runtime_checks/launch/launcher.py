@@ -37,7 +37,7 @@ from spmdlint.runtime_checks.options import (
     too_many,
     unsupported,
 )
-from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
+from spmdlint.runtime_checks.recording.retention import only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
@@ -54,7 +54,7 @@ ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 STATES_WITHIN_INTERRUPT = 1.0
-SHOWN_OF_LOG = 2000  # characters
+SHOWN_OF_LOG = 16  # lines
 
 
 class LaunchError(Exception):
@@ -240,8 +240,9 @@ class _Launcher:
                 self._folder.put_gone(number, process.returncode)
         service = self._service
         if service.poll() is not None and len(self._ended) < len(self._processes):
-            log = (self._folder.folder / "service.log").read_text(errors="replace")
-            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{_end_of(log)}")
+            log = (self._folder.folder / "service.log").read_text(errors="replace").splitlines()
+            shown = "\n".join(log if len(log) <= SHOWN_OF_LOG else ["...", *log[-SHOWN_OF_LOG:]])
+            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{shown}")
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
@@ -375,14 +376,6 @@ def _installed_jax() -> str | None:
         return None
 
 
-def _end_of(log: str) -> str:
-    """The last lines of a log, whole ones."""
-    if len(log) <= SHOWN_OF_LOG:
-        return log
-    lines = log[-SHOWN_OF_LOG:].splitlines(keepends=True)
-    return "".join(["...\n", *lines[1:]])
-
-
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         os.killpg(process.pid, number)
@@ -417,23 +410,20 @@ def _own(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+    """A file that is written at the end; leaves none if nothing was written.
 
     Raises :class:`LaunchError` before a long run if that cannot be.
     """
     existed = path.exists()
     try:
-        file = path.open("ab")
+        path.open("ab").close()
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    with file:
-        if path.is_file() and not only_writer(file.fileno()):
-            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
-        try:
-            yield
-        finally:
-            if not existed and path.is_file() and not path.stat().st_size:
-                path.unlink()
+    try:
+        yield
+    finally:
+        if not existed and path.is_file() and not path.stat().st_size:
+            path.unlink()
 
 
 def show(report: Report) -> None:

@@ -64,14 +64,6 @@ def _is_at(file: int, path: Path) -> bool:
         return False
 
 
-def only_writer(file: int) -> bool:
-    """Whether no other process on this machine has said so of an open file; if so, none will until it is closed.
-
-    Where the file system has no locks, that is taken to be so.
-    """
-    return _lock(file, 0)
-
-
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int | None]:
     try:
