@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,8 @@ class Ending:
             sys.excepthook, sys.unraisablehook = slice, id
         self.flush()
         self.tell()
-        self._say_left()
+        with suppress(StoreLostError):
+            self._store.put(f"left/{self._job.me}", {}, replace=True)
         self._wait_if_host()
         os._exit(self._options.exit_status)
 
@@ -178,12 +180,6 @@ class Ending:
                 stream.flush()
             except (OSError, ValueError):
                 continue
-
-    def _say_left(self) -> None:
-        try:
-            self._store.put(f"left/{self._job.me}", {}, replace=True)
-        except StoreLostError:
-            return
 
     def _wait_if_host(self) -> None:
         if not hosts_service():

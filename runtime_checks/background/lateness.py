@@ -65,8 +65,8 @@ class Lateness:
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
         first = next(iter(there.values()))
         at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
+        compiling = _compiling(samples)
         if not behind and not absent:
-            compiling = _compiling(samples)
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
             return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
@@ -96,7 +96,6 @@ class Lateness:
                 lines += _at(f"process {process} is at", wheres[process]) if process in wheres else []
         if still is not None and behind and len(made) == len(behind) and max(left.values()) <= 0:
             return ""
-        compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
 

@@ -62,6 +62,8 @@ def _make(call: Callable[[], T], done: Future[T]) -> None:
         done.set_result(call())
     except BaseException as error:  # it is raised in the thread that waits
         done.set_exception(error)
+    finally:
+        del done  # a cycle through the frames of an error would keep the arguments of the program's call alive
 
 
 def _comes(done: Future[T], within: float) -> bool:
@@ -101,7 +103,7 @@ class Bounded:
         try:
             return done.result()
         finally:
-            del done  # a cycle through the frames of an error would keep the arguments of the program's call alive
+            del done  # for the same reason
 
     def _start(self) -> None:
         inbox: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
