@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
 from spmdlint.runtime_checks.records import Place, State, Verdict
-from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     alike,
     call_words,
@@ -216,23 +216,16 @@ def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> N
 
     Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
     """
-    aborted = [number for number, one in ended.items() if one.status == -signal.SIGABRT]
-    made = {number: calls for number in aborted if (calls := _calls_of_threads(folder / f"{number}.ledger"))}
-    if report.verdict == "failed" and made:
-        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in alike(made).items())
-        report.message = (
-            f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
-            f"Then {report.message}"
-        )
-        report.explained_by, report.advice = [THREADS_RULE], ADVICE_ON["threads"]
-
-
-def _calls_of_threads(recording: Path) -> str:
-    """The last calls of the main thread and of others, if other threads made calls."""
-    last: dict[bool, Row] = {row.aside: row for row in read(recording)}
-    words = {False: "the main thread calls", True: "another thread calls"}
-    told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
-    return " and ".join(told) if True in last else ""
+    if report.verdict != "failed":
+        return
+    threads: dict[int, list[str]] = {}
+    for number in (number for number, one in ended.items() if one.status == -signal.SIGABRT):
+        last: dict[bool, Row] = {row.aside: row for row in read(folder / f"{number}.ledger")}
+        words = {False: "the main thread calls", True: "another thread calls"}
+        told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
+        if True in last:
+            threads[number] = [" and ".join(told)]
+    blaming_threads(report, threads)
 
 
 def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:

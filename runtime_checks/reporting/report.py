@@ -184,8 +184,8 @@ def diverged(
     )
 
 
-def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
-    """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
+def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> None:
+    """Tell of a death with the threads first if a process was aborted and several make parallel calls there.
 
     Calls of threads are numbered as they come, and the backend may run them in another order: then it gives one call
     the data of another.
@@ -195,7 +195,6 @@ def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Rep
         report.message = f"{first[0].lower()}{first[1:]} Then {report.message}"
         report.explained_by = [THREADS_RULE, *report.explained_by]
         report.advice = ADVICE_ON["threads"]
-    return report
 
 
 def after_death(
@@ -210,7 +209,8 @@ def after_death(
     left = all(is_without_exit(one.get("detail")) for one in dead.values())
     message = f"{words}{then}." if left else f"{name_processes(dead)} died: {words}{then}."
     report = diverged("missing", message, index, processes, "left" if left else "died")
-    return blaming_threads(report, threads)
+    blaming_threads(report, threads)
+    return report
 
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
