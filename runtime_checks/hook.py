@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -22,7 +21,6 @@ from spmdlint.runtime_checks.intercept.execution import ran_before
 from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
-from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many, unsupported
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
@@ -186,8 +184,7 @@ class Hook:
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = interception.remove
-        session.health.test = partial(self_test, interception.observer)
-        session.health.put_back = interception.put_back
+        session.health.interception = interception
         for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spmdlint.runtime_checks.agreement.setup import meaningful_options
 from spmdlint.runtime_checks.background.member import Background
@@ -26,13 +26,12 @@ from spmdlint.runtime_checks.calls.communication import (
 from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order, keys_of
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
+from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.intercept.selftest import Probe
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 LOOKS = 8  # calls of a program, in background mode, for which arrays made of values from the host are looked at
@@ -112,6 +111,21 @@ class Known:
     compiled: Compiled
     looks: int = 0
     broadcasts: bool = False
+
+
+@dataclass(slots=True)
+class Probe:
+    """What the layers see of the calls of a self-test: in Python, and inside the fast path."""
+
+    journal: Journal = field(default_factory=lambda: Journal(Ledger()))
+    dispatched: int = 0
+    known: Known | None = None
+
+    @property
+    def seen(self) -> int:
+        """The calls that were seen at all."""
+        self.journal.drain()
+        return self.dispatched + self.journal.made
 
 
 class _Thread(threading.local):

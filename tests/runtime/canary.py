@@ -21,9 +21,9 @@ from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
-from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.launch.service import held_port
 from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.watching.health import self_test
 
 MODES = ("lockstep", "background")
 # Since JAX 0.8 the old path of pmap is there beside the new one, which is used.
