@@ -44,7 +44,7 @@ class Session:
         if options.ledger is not None or options.mode == "background":
             store.name_job()  # the folder of a rehearsal has recordings of one job only
         folder = options.ledger or options.run_folder
-        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
+        recording = _recording(folder / f"{me}.ledger", job) if folder else None
         self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, own, checks)
@@ -130,10 +130,13 @@ class Session:
             return
 
 
-def _recording(path: Path, job: str) -> Recording | None:
+def _recording(path: Path, job: Job) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path, job)
+        recording = Recording(path, job.store.job)
+        if job.folder is not None and path != job.folder.recording(job.me):
+            job.folder.link_recording(job.me, path)
+        return recording
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None
