@@ -36,7 +36,7 @@ from spmdlint.runtime_checks.launch.service import held_port, with_heartbeats
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport.bounded import OWN
-from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.exchange import Listener
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 

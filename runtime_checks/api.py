@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+UNDECIDED = "not all processes have enabled the checks yet"
 T = TypeVar("T")
 
 
@@ -27,8 +28,7 @@ class Status:
     ``watching`` is whether calls are recorded and compared; ``reason`` says why not. ``joined`` is whether all
     processes are known to do so: until then, calls wait in lockstep, and are compared later in background mode.
     ``calls`` counts the parallel calls by the processes of their group, ``quiet`` those without a collective.
-    ``others`` is, in background mode, the number of calls over all groups that each other process had made when it
-    last published. ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
+    ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
     can watch: the result of the self-test and its age, the age of the watcher thread's last look, the number of
     requests to the key-value store that failed, and in background mode the calls that are not numbered yet and the age
     of the last publication. Ages are in seconds.
@@ -41,7 +41,6 @@ class Status:
     process: int | None = None
     processes: int | None = None
     calls: dict[str, int] = field(default_factory=dict)
-    others: dict[int, int] = field(default_factory=dict)
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -200,13 +199,6 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
-def _why_not(session: Session) -> str | None:
-    checks = session.checks
-    if not checks.active:
-        return checks.why_inactive
-    return "not all processes have enabled the checks yet" if checks.joining is not None else None
-
-
 def _session() -> Session | None:
     hook = _Installed.hook
     return hook.session if hook is not None else None
@@ -248,19 +240,18 @@ def status() -> Status:
 
 
 def _told(hook: Hook, session: Session) -> Status:
-    if session.background is not None:
-        session.background.journal.drain()
+    session.own.journal.drain()
+    checks, joins = session.checks, session.checks.joining is not None
     return Status(
         mode=hook.options.mode,
-        others=session.background.leader.heard() if session.background is not None else {},
-        watching=session.checks.active,
-        joined=session.checks.active and session.checks.joining is None,
-        reason=_why_not(session),
+        watching=checks.active,
+        joined=checks.active and not joins,
+        reason=checks.why_inactive if not checks.active else UNDECIDED if joins else None,
         process=session.me,
         processes=session.count,
         calls={",".join(map(str, group.processes)): group.count for group in session.own.ledger.groups()},
         quiet=sum(session.own.ledger.quiet.values()),
         layers=dict(session.own.layers),
-        notes=list(session.checks.notes),
+        notes=list(checks.notes),
         health=session.health.numbers(),
     )

@@ -8,30 +8,26 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from types import FrameType, TracebackType
+from contextlib import ExitStack, suppress
+from types import TracebackType
 from typing import Any
 
 from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
-from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError, Guard
 from spmdlint.runtime_checks.intercept.execution import ran_before
-from spmdlint.runtime_checks.intercept.layers import Interception, install, layers_of
+from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
-from spmdlint.runtime_checks.intercept.selftest import self_test
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many
+from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many, unsupported
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.supported import unsupported
-from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.exchange import Listener
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -47,10 +43,9 @@ class Hook:
     def __init__(self, options: Options, generation: int) -> None:
         self.options = options
         self.session: Session | None = None
-        self.interception: Interception | None = None
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
-        self._listener: Listener | None = None
+        self._running = ExitStack()  # what ends with the session
         self._demand: Demand | None = None
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
@@ -126,8 +121,7 @@ class Hook:
         session = self.session
         if session is None:
             return 0
-        if session.background is not None:
-            session.background.journal.drain()
+        session.own.journal.drain()
         return sum(session.own.ledger.counts().values())
 
     def _words(self, error: BaseException) -> str:
@@ -138,19 +132,10 @@ class Hook:
     def _follow_lifetime(self) -> None:
         try:
             state = need(module("jax._src.distributed"), "State")
-            self._lifetime.around(
-                state,
-                "initialize",
-                before=lambda *_args, **_named: self._tell_joining(sys._getframe(1)),
-                after=lambda *_args, **_named: self._activate(),
-            )
+            self._lifetime.around(state, "initialize", self._tell_joining, self._activate)
             if not self.options.rehearsal:  # the runner sees it there
                 self._lifetime.around(sys, "exit", before=self._exits)
-            self._lifetime.around(
-                state,
-                "shutdown",
-                before=lambda *_args, **_named: self._close(),
-            )
+            self._lifetime.around(state, "shutdown", self._close)
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
 
@@ -165,13 +150,12 @@ class Hook:
         else:
             self._give_up(f"They failed with an internal error ({type(error).__name__}: {str(error)[:300]}).")
 
-    def _tell_joining(self, frame: FrameType) -> None:
+    def _tell_joining(self, *_args: Any, **_named: Any) -> None:
         """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
-            site = user_site(frame)
-            self._folder.put_joining(self._process, site_data(site))
+            self._folder.put_joining(self._process, site_data(user_site(sys._getframe(1))))
 
-    def _activate(self) -> None:
+    def _activate(self, *_args: Any, **_named: Any) -> None:
         connected = connected_client()
         if connected is None or self.session is not None:
             return
@@ -192,15 +176,15 @@ class Hook:
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         layers = layers_of(self.options.mode, self.options.checkpoints)
-        self.interception = install(Observer(session, session.own, session.background), layers)
-        session.own.layers = self.interception.state
-        if session.own.recorded is not None:
-            session.own.recorded.begin(session.own.build())
+        interception = Interception(Observer(session, session.own, session.background), layers)
+        self._running.callback(session.own.journal.retire)
+        self._running.callback(interception.remove)
+        session.own.layers = interception.state
+        session.own.journal.begin(session.own.build())
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
-            session.retire = self._retire
-        session.health.test = partial(self_test, self.interception.observer)
-        session.health.put_back = self.interception.put_back
+            session.retire = interception.remove
+        session.health.interception = interception
         for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
@@ -216,9 +200,11 @@ class Hook:
         self._demand = self._demand or Demand(self.options.report_signal)
         self._watcher = watcher = session.watcher(self._demand)
         session.job.wake_watcher = watcher.wake
+        self._running.callback(watcher.stop)
         if session.background is not None:
-            self._listener = Listener(session.job.exchange, watcher.told, count)
-            self._listener.start()
+            listener = Listener(session.job.exchange, watcher.told, count)
+            self._running.callback(listener.stop)
+            listener.start()
         watcher.start()
         atexit.unregister(self._close)
         atexit.register(self._close)
@@ -235,12 +221,6 @@ class Hook:
             past=past,
             site=site.path if site is not None else "",
         )
-
-    def _retire(self) -> None:
-        """The checks are over: this process's calls take JAX's own path again."""
-        interception, self.interception = self.interception, None
-        if interception is not None:
-            interception.remove()
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
@@ -278,7 +258,7 @@ class Hook:
                 told: State = {**State(state=state, detail=self._outcome.detail), **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
 
-    def _close(self) -> None:
+    def _close(self, *_args: Any, **_named: Any) -> None:
         """The end of the job in this process; does not return if it has diverged."""
         session = self.session
         if session is None or os.getpid() != self._pid:
@@ -310,19 +290,8 @@ class Hook:
         return self._outcome
 
     def _deactivate(self, why: str) -> None:
-        if self._listener is not None:
-            self._listener.stop()
-            self._listener = None
-        if self._watcher is not None:
-            self._watcher.stop()
-            self._watcher = None
+        self._running.close()
         if self._demand is not None:
             self._demand.stop()
-            self._demand = None
-        if self.interception is not None:
-            self.interception.remove()
-            self.interception = None
-        if self.session is not None and self.session.background is not None:
-            self.session.background.journal.retire()
-        self.session = None
+        self._demand = self._watcher = self.session = None
         self.why_idle = why

@@ -1,4 +1,4 @@
-"""The options of the checks: from arguments of ``enable``, environment variables, or the launcher."""
+"""The options of the checks: from arguments of ``enable``, the environment, or the launcher; and for which jobs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ LOCKSTEP_UP_TO = 16  # processes: each reads from every other one at each call
 JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
 JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
+
+OLDEST_JAX = "0.6.1"  # the lower bound of the extra "runtime", as a test asserts: a clone may have no metadata to read
 
 DIVERGED_STATUS = 3
 INTERRUPTED_STATUS = 130
@@ -117,6 +119,19 @@ def too_many(mode: str, processes: int, instead: str) -> str | None:
     if mode != "lockstep" or processes <= LOCKSTEP_UP_TO:
         return None
     return f"Lockstep compares up to {LOCKSTEP_UP_TO} processes, and this job has {processes}: use {instead}."
+
+
+def unsupported(version: str | None) -> str | None:
+    """The sentence on a JAX that is too old; None if it is not, or if its version is not known."""
+    numbers = _numbers(version or "")
+    if len(numbers) < 2 or numbers >= _numbers(OLDEST_JAX):
+        return None
+    return f"JAX {version} is not supported; {OLDEST_JAX} or newer is needed."
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def switched_off() -> bool:

@@ -76,7 +76,9 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            one.__traceback__ = _joined([each for each in _parts(one.__traceback__) if not _is_ours(each)])
+            one.__traceback__ = _joined(
+                [each for each in _parts(one.__traceback__) if not is_here(each.tb_frame.f_code.co_filename)]
+            )
             left += [other for other in (one.__cause__, one.__context__) if other is not None]
 
 
@@ -84,10 +86,6 @@ def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
-
-
-def _is_ours(part: TracebackType) -> bool:
-    return is_here(part.tb_frame.f_code.co_filename)
 
 
 def _joined(parts: list[TracebackType]) -> TracebackType | None:

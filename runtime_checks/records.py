@@ -54,7 +54,6 @@ class Argument(TypedDict, total=False):
     shape: list[Count]
     dtype: str
     spec: str | None
-    shard: list[Count] | None
     origin: str | None
     value: str | None
 
@@ -139,19 +138,6 @@ class WaitRecord(Place, total=False):
     single: bool
 
 
-class Where(Place, total=False):
-    """Where a process is now; ``call`` is its last call, which it may have left behind or still be in.
-
-    ``compiling`` is what its compiler has been working on for some time, None if it is not.
-    """
-
-    call: Place | None
-    counts: dict[str, Count]
-    stack: list[str]
-    place: str | None
-    compiling: str | None
-
-
 class Build(TypedDict, total=False):
     """What a process runs with: versions of Python and JAX, and the layers of interception, "on" or why not."""
 
@@ -160,13 +146,15 @@ class Build(TypedDict, total=False):
 
 
 class State(Place, Build, total=False):
-    """How a process ended, or where it is when the time-out of a rehearsal expires.
+    """How a process ended, or where it is now.
 
-    Its ``state`` is "disabled" if the program has ended the checks itself, and may go on; ``call`` is the last call of
-    a process that runs.
+    Its ``state`` is "disabled" if the program has ended the checks itself, and may go on. ``call`` is the last call of
+    a process that runs, which it may have left behind or still be in, and ``compiling`` what its compiler has been
+    working on for some time, None if it is not.
     """
 
     call: Place | None
+    compiling: str | None
     state: str
     detail: str | None
     counts: dict[str, Count]
@@ -261,7 +249,7 @@ class Answer(TypedDict, total=False):
     program: ProgramRecord
     texts: dict[str, str]
     given: dict[str, GivenRecord]
-    where: Where
+    where: State
 
 
 class ModuleSide(TypedDict):

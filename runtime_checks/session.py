@@ -15,16 +15,14 @@ from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
-from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
@@ -43,23 +41,20 @@ class Session:
         self.count = count
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
-        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every))
+        if options.ledger is not None or options.mode == "background":
+            store.name_job()  # the folder of a rehearsal has recordings of one job only
+        folder = options.ledger or options.run_folder
+        recording = _recording(folder / f"{me}.ledger", job) if folder else None
+        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
         self.checks = checks = Checks(job, own)
-        self.ending = ending = Ending(job, checks, self._complete)
+        self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
         self.provenance = own.provenance
-        folder = options.ledger or options.run_folder
-        if options.ledger is not None or options.mode == "background":
-            store.name_job()  # the folder of a rehearsal has recordings of one job only
-        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self.background: Background | None = None
         if options.mode == "background":
-            self.background = Background(parts, recording)
-            checks.tell_aside.append(ending.wake_all)
-        elif recording is not None and options.mode == "lockstep":
-            own.recorded = Journal(Ledger(), recording, lambda: None)
+            self.background = Background(parts)
         self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
@@ -95,13 +90,11 @@ class Session:
                 own.racing.update(thread_names(group))
                 self.checks.note(racing_threads({self.me: thread_names(group)}))
         with group.lock:
-            entry = group.append(program, call.site)
             own.unplaced.look(call)
-            own.ledger.last = entry
-            if own.recorded is not None:
-                own.recorded.explain(program, call.record)
-                own.recorded.note(own.recorded.event_of(program, call.site))
-                own.recorded.drain()
+            own.journal.explain(program, call.record)
+            own.journal.note(own.journal.event_of(program, call.site))
+            own.journal.drain()
+            entry = Entry(group.count, program, call.site)
             if self.checks.active:
                 self._unless_over(lambda: self._lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
@@ -112,13 +105,13 @@ class Session:
         if call.program.undecided:
             self.checks.note(undecided(call.program.function))
             return  # it may have communicated, and then explains nothing
-        own.ledger.note_quiet(call.program)
+        own.ledger.quiet[call.program.function] += 1
         group = own.ledger.group(call.program.processes)
         if self.background is None:
             own.quiet.note(group, call, group.count, each=True)
         elif not own.quiet.knows(group, call):
             # Only now is the count known; a later call takes the fast path and is not seen.
-            self.background.journal.drain()
+            own.journal.drain()
             own.quiet.note(group, call, group.count, each=False)
 
     def is_due(self, name: str, every: int) -> bool:
@@ -136,16 +129,14 @@ class Session:
         except (StoodDownError, WaitedEnoughError):
             return
 
-    def _complete(self, report: Report) -> None:
-        """Add the fields that every report has."""
-        report.add_build(self.own.build())
-        report.notes = [*report.notes, *self.checks.notes]
 
-
-def _recording(path: Path, job: str) -> Recording | None:
+def _recording(path: Path, job: Job) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path, job)
+        recording = Recording(path, job.store.job)
+        if job.folder is not None and path != job.folder.recording(job.me):
+            job.folder.link_recording(job.me, path)
+        return recording
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None

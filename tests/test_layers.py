@@ -47,13 +47,11 @@ RUNTIME = (
     "recording",
     "calls",
     "transport",
-    "guard",
     "errors",
     "reporting",
     "records",
     "options",
     "owners",
-    "supported",
 )
 
 

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_door
-from spmdlint.runtime_checks.errors import ChecksFailedError
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import ChecksFailedError, Guard
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Aside, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 MAX_NOTES = 100
@@ -32,8 +31,6 @@ class Checks:
     """The checks of this process: ``active``, or ``why_inactive``; and the remarks that they have made.
 
     ``joining`` is there until it is decided whether the job is checked. ``broken`` is why a rehearsal has to fail.
-    ``hold_calls`` makes each call on the fast path look here first; ``tell_aside`` has further ways to tell the others
-    that the checks are over.
     """
 
     def __init__(self, job: Job, own: ThisProcess) -> None:
@@ -45,9 +42,6 @@ class Checks:
         self.joining: Joining | None = None
         self.guard = Guard(self.failed)
         self.notes: list[str] = []
-        self._noted: set[str] = set()
-        self.hold_calls: Callable[[], object] = lambda: None
-        self.tell_aside: list[Callable[[], object]] = []
 
     def joins(self, *, wait: bool = False) -> bool:
         """Whether all processes are known to be checked; steps aside if it is decided that none is."""
@@ -87,7 +81,7 @@ class Checks:
         if self._job.options.rehearsal:
             # Last: the exception may end this process, which is a divergence for who has not been told.
             self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
-            self.hold_calls()
+            self._own.journal.stop()  # each call on the fast path looks here first
         if not is_own_thread():
             self.raise_if_broken()
 
@@ -117,10 +111,11 @@ class Checks:
         ways: list[Callable[[], object]] = [
             lambda: job.exchange.aside.put(told, "job", replace=False),
             lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
-            *self.tell_aside,
         ]
         if joining is not None:
             ways.insert(0, lambda: close_door(job.store, told["reason"]))
+        if job.options.mode == "background":
+            ways.append(job.wake_all)
         folder = job.folder
         if folder is not None:
             ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
@@ -135,12 +130,12 @@ class Checks:
 
     def warn(self, text: str) -> None:
         """Keep a remark, and report it at once."""
-        if text not in self._noted and len(self._noted) < MAX_NOTES:
+        if self.note(text):
             write_error(f"spmdlint: {text}\n")
-        self.note(text)
 
-    def note(self, text: str) -> None:
-        """Keep a remark for the report, once."""
-        if text not in self._noted and len(self._noted) < MAX_NOTES:
-            self._noted.add(text)
+    def note(self, text: str) -> bool:
+        """Keep a remark for the report, once; returns whether it is new."""
+        is_new = text not in self.notes and len(self.notes) < MAX_NOTES
+        if is_new:
             self.notes.append(text)
+        return is_new

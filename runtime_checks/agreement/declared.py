@@ -12,16 +12,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 VERDICT_KEY = "verdict/job"
@@ -33,13 +34,13 @@ MAX_WRITTEN = 8 << 20  # characters of a report in a file
 class Ending:
     """The verdict of the job as this process knows it, and the action that follows."""
 
-    def __init__(self, job: Job, checks: Checks, complete: Callable[[Report], None]) -> None:
+    def __init__(self, job: Job, own: ThisProcess, checks: Checks) -> None:
         self._job = job
+        self._own = own
         self._store = job.store
         self._options = job.options
         self._folder = job.folder
         self._checks = checks
-        self._complete = complete
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
@@ -50,7 +51,8 @@ class Ending:
 
     def declare(self, report: Report) -> Report:
         """Make a report the job's verdict, or adopt the one that another process declared earlier."""
-        self._complete(report)
+        report.add_build(self._own.build())
+        report.notes = [*report.notes, *self._checks.notes]
         try:
             self._mine = self._store.put(VERDICT_KEY, report.as_data())
             if not self._mine:
@@ -74,7 +76,7 @@ class Ending:
     def proclaim(self, report: Report) -> None:
         """Declare a verdict from another thread; the threads that make calls act on it."""
         self.declare(report)
-        self.wake_all()
+        self._job.wake_all()
 
     def heed(self) -> None:
         """Act on a verdict that another process declared, if there is one."""
@@ -86,11 +88,6 @@ class Ending:
         self.act()
         self._checks.active = False
         raise StoodDownError
-
-    def wake_all(self) -> None:
-        """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
-        self._job.wake_others({})
-        self._job.wake_watcher()
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""
@@ -123,7 +120,6 @@ class Ending:
         self._told.set()
         if self._folder is not None:
             self._folder.put_report(self.verdict)
-        if self._folder is not None:
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
@@ -171,7 +167,8 @@ class Ending:
             sys.excepthook, sys.unraisablehook = slice, id
         self.flush()
         self.tell()
-        self._say_left()
+        with suppress(StoreLostError):
+            self._store.put(f"left/{self._job.me}", {}, replace=True)
         self._wait_if_host()
         os._exit(self._options.exit_status)
 
@@ -183,12 +180,6 @@ class Ending:
                 stream.flush()
             except (OSError, ValueError):
                 continue
-
-    def _say_left(self) -> None:
-        try:
-            self._store.put(f"left/{self._job.me}", {}, replace=True)
-        except StoreLostError:
-            return
 
     def _wait_if_host(self) -> None:
         if not hosts_service():

@@ -10,26 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from spmdlint.runtime_checks.agreement.judging import Differing, Missing, Texts, cycle_report, source_difference
+from spmdlint.runtime_checks.agreement.judging import Differing, Evidence, Missing, cycle_report, source_difference
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import SOURCE, USUAL, told_with
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import (
-    ProcessReport,
-    Report,
-    reported,
-)
-from spmdlint.runtime_checks.reporting.sentences import (
-    call_words,
-    ended_word,
-    name_processes,
-    through_helper,
-)
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.reporting.sentences import call_words, ended_word, name_processes, through_helper
 
 ENDED = ("finished", "raised", "died")
-Programs = Callable[[int, str], ProgramRecord]
-Told = Callable[[int, str, int], Mapping[str, GivenRecord]]
 
 
 @dataclass(slots=True)
@@ -67,19 +56,9 @@ def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> H
     return history
 
 
-def judge(
-    histories: Mapping[int, History],
-    programs: Programs,
-    texts: Texts = lambda _process, _digest: {},
-    given: Told = lambda _process, _group, _index: {},
-) -> Report | None:
-    """A proven divergence between the known histories, or None. A difference takes precedence over a missing process.
-
-    ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference, and ``given``
-    what a process's call was given.
-    """
-    found = _difference(histories, programs, texts, given) or _crossing(histories)
-    return found or _missing(histories, programs)
+def judge(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
+    """A proven divergence between the known histories, or None. A difference comes before a missing process."""
+    return _difference(histories, evidence) or _crossing(histories) or _missing(histories, evidence)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -88,14 +67,15 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
         yield key, group, {process: histories[process] for process in group if process in histories}
 
 
-def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts, given: Told) -> Report | None:
-    for key, group, inside, rows in _sequences(histories, programs):
+def _difference(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
+    for key, group, inside, rows in _sequences(histories, evidence):
         for first in _different(rows):
             there = {process: one[first] for process, one in rows.items() if first in one}
-            records = {process: _record(programs, process, row) for process, row in there.items()}
+            records = {process: _record(evidence, process, row) for process, row in there.items()}
             if len({row.digest for row in there.values()}) == 1:
                 for process, row in there.items():
-                    _add_given(process, records[process], given(process, key, row.index) if row.given else {})
+                    told = evidence.given(process, key, row.index) if row.given else {}
+                    _add_given(process, records[process], told)
             found = compare(records) or source_difference(records, len(records) == len(group))
             if found is None:
                 continue  # an unknown field on one side agrees with anything
@@ -108,7 +88,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 places={process: row.place() for process, row in there.items()},
                 recent={process: _recent(rows[process], first) for process in there},
                 quiet=_quiet(inside, key),
-                texts=texts,
+                evidence=evidence,
                 agreed=max(before, default=None),
                 racing=_are_racing(rows, there),
             )
@@ -123,7 +103,7 @@ def _are_racing(rows: Mapping[int, Mapping[int, Row]], there: Mapping[int, Row])
 
 
 def _sequences(
-    histories: Mapping[int, History], programs: Programs
+    histories: Mapping[int, History], evidence: Evidence
 ) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
     """The calls of each group by process and number; of several threads, as each device sees them."""
     for key, group, inside in _groups(histories):
@@ -131,7 +111,7 @@ def _sequences(
         if not any(history.is_threaded(key) for history in inside.values()):
             yield key, group, inside, rows
             continue
-        for seen in by_device(rows, lambda process, row: programs(process, row.digest)):
+        for seen in by_device(rows, lambda process, row: evidence.program(process, row.digest)):
             yield key, group, inside, seen
 
 
@@ -139,9 +119,9 @@ def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietR
     return {process: history.quiet.get(key, ()) for process, history in inside.items()}
 
 
-def _record(programs: Programs, process: int, row: Row) -> Side:
+def _record(evidence: Evidence, process: int, row: Row) -> Side:
     """The record of a call; for a process that can no longer answer, the function's name."""
-    found = programs(process, row.digest) or ProgramRecord(function=row.function)
+    found = evidence.program(process, row.digest) or ProgramRecord(function=row.function)
     place: Place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
     return {**Side(digest=row.digest), **found, **place}
 
@@ -173,7 +153,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of these groups in a different order."""
-    ends = _ends(histories)
+    ends = {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
     for one, row in ends.items():
         for other, its in ends.items():
             first, second = row.group, its.group
@@ -188,12 +168,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
     return None
 
 
-def _ends(histories: Mapping[int, History]) -> dict[int, Row]:
-    """The last call of each process that made one."""
-    return {process: history.last for process, history in sorted(histories.items()) if history.last is not None}
-
-
-def _missing(histories: Mapping[int, History], programs: Programs) -> Report | None:
+def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
     for key, group, inside in _groups(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
         most = max(counts.values())
@@ -218,7 +193,7 @@ def _missing(histories: Mapping[int, History], programs: Programs) -> Report | N
             where = f", {call_words(place, through_helper(place))}"
         others = f"{name_processes(ahead)} came to call {made + 1}{where}"
         rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
-        calls = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        calls = {process: _record(evidence, process, row) for process, row in rows.items() if row is not None}
         end: State = {**State(), **short[first].end, "state": short[first].state}
         call = Missing(
             made + 1, made, group, others, processes, calls, _quiet(inside, key), threads=_racing(inside, key)
@@ -280,12 +255,8 @@ def by_device(rows: Rows[T], record: Callable[[int, T], ProgramRecord]) -> list[
     classes = {frozenset(one for one in distinct if device in one) for one in distinct for device in one}
     return [
         {
-            process: dict(enumerate((calls[n] for n in sorted(calls) if _is_in(sets[process, n], seen)), 1))
+            process: dict(enumerate((calls[n] for n in sorted(calls) if sets[process, n] in {None, *seen}), 1))
             for process, calls in rows.items()
         }
         for seen in sorted(classes, key=lambda seen: sorted(map(sorted, seen)))
     ]
-
-
-def _is_in(devices: frozenset[int] | None, seen: frozenset[frozenset[int]]) -> bool:
-    return devices is None or devices in seen

@@ -52,20 +52,13 @@ class Decision(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-class _Field(msgspec.Struct, frozen=True):
-    """Something that has to be equal everywhere."""
-
-    words: str
-    of: Callable[[Member], str]
-    advice: str
-
-
-_FIELDS = (
-    _Field("the releases of spmdlint differ", lambda one: one.version or "unknown", "Install the same one everywhere."),
-    _Field("the modes differ", lambda one: one.mode, "Give enable() the same mode on every process."),
-    _Field("on_divergence differs", lambda one: one.policy, "Give enable() the same policy on every process."),
-    _Field("SPMDLINT_VALUES differs", lambda one: one.values, "Give it the same value on every process."),
-    _Field(
+# What has to be equal everywhere: how it is told that it is not, what it is, and what to do.
+_FIELDS: tuple[tuple[str, Callable[[Member], str], str], ...] = (
+    ("the releases of spmdlint differ", lambda one: one.version or "unknown", "Install the same one everywhere."),
+    ("the modes differ", lambda one: one.mode, "Give enable() the same mode on every process."),
+    ("on_divergence differs", lambda one: one.policy, "Give enable() the same policy on every process."),
+    ("SPMDLINT_VALUES differs", lambda one: one.values, "Give it the same value on every process."),
+    (
         "not the same calls are seen",
         lambda one: f"without the layers {', '.join(one.off)}" if one.off else "all layers are on",
         "Use one release of JAX everywhere, and see status().layers.",
@@ -86,10 +79,10 @@ def decide(members: Mapping[int, Member | None], count: int, waited: float | Non
             False, f"the registration of {name_processes(unread)} cannot be read", "Install one release of spmdlint."
         )
     known = {process: one for process, one in members.items() if one is not None}
-    for field in _FIELDS:
-        told = _sides({process: field.of(one) for process, one in known.items()})
+    for words, field, advice in _FIELDS:
+        told = _sides({process: field(one) for process, one in known.items()})
         if told is not None:
-            return Decision(False, f"{field.words}: {told}", field.advice)
+            return Decision(False, f"{words}: {told}", advice)
     if any(one.past for one in known.values()):
         told = _sides(_pasts(known))
         if told is not None:
@@ -180,13 +173,9 @@ class Joining:
         if self._me and not expired:
             return None
         found = decide(self._members(), self._count, now - self._began if expired else None)
-        return None if found is None else self._post(found)
-
-    def _post(self, decision: Decision) -> Decision | None:
-        """Make a decision that of the job, or return the one that was made before."""
-        if self._store.put(DECISION, msgspec.to_builtins(decision)):
-            return decision
-        return self._store.get(DECISION, Decision)
+        if found is None or self._store.put(DECISION, msgspec.to_builtins(found)):
+            return found
+        return self._store.get(DECISION, Decision)  # that of another process, which was first
 
     def _members(self) -> dict[int, Member | None]:
         texts = self._store.texts("join/member")

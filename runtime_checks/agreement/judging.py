@@ -1,21 +1,26 @@
-"""From calls that differ, or that some processes have not made, to the report; in both modes, and after a job. Pure."""
+"""From calls that differ, or that some processes have not made, to the report; in both modes, and after a job. Pure.
+
+A call that some processes make may have been run by others as a program without a collective, which is not counted.
+Such a call alone proves nothing: one process may run a function on its own copy, where nothing is exchanged, and still
+reach the call that the others wait in. It explains a difference that is proven otherwise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spmdlint.runtime_checks.agreement.standins import Quiet, explained
 from spmdlint.runtime_checks.agreement.verdict import (
     Difference,
     Sides,
+    compare,
     environment_words,
     executable_words,
     value_words,
 )
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.calls.provenance import conflicts
-from spmdlint.runtime_checks.records import Place, Side, State
+from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
 from spmdlint.runtime_checks.reporting.report import (
     ADVICE_ON,
     ProcessReport,
@@ -23,18 +28,52 @@ from spmdlint.runtime_checks.reporting.report import (
     blaming_threads,
     diverged,
     reported,
-    tell_definitions,
 )
-from spmdlint.runtime_checks.reporting.sentences import differs, ended_field, last_agreed, missing, name_processes
+from spmdlint.runtime_checks.reporting.sentences import (
+    alike,
+    call_words,
+    callers_of,
+    capitalized,
+    differs,
+    ended_field,
+    last_agreed,
+    missing,
+    name_processes,
+    place,
+)
 
-Texts = Callable[[int, str], Mapping[str, str]]
+NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
+REASONED = ("raised", "died")  # ends whose reason is known
+RUNNING = ("late", "waiting", "unknown")
+
+Calls = Mapping[int, Side]
+Quiet = Mapping[int, Sequence[QuietRecord]]
+
+
+class Evidence:
+    """What is known of calls beside their places; of recordings, the programs only. All but these explains."""
+
+    def __init__(self, programs: Mapping[int, Mapping[str, ProgramRecord]] | None = None) -> None:
+        self._known = programs or {}
+
+    def program(self, process: int, digest: str) -> ProgramRecord:
+        """The record behind a process's digest, as far as it is available."""
+        return self._known.get(process, {}).get(digest, ProgramRecord())
+
+    def texts(self, _process: int, _digest: str) -> Mapping[str, str]:
+        """The lowered module of a process's program, packed."""
+        return {}
+
+    def given(self, _process: int, _group: str, _index: int) -> Mapping[str, GivenRecord]:
+        """What a process's call was given."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
     """A call that differs: its number in its group, and all that is known of each process that makes it.
 
-    ``places`` are the calls for readers. ``texts`` returns the lowered module of a process's program, packed, where its
+    ``places`` are the calls for readers. ``evidence`` has the lowered modules of programs whose
     record has none, and ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that
     was given the same values everywhere. ``racing`` is whether several threads make such calls.
     """
@@ -45,7 +84,7 @@ class Differing:
     places: Mapping[int, Place]
     recent: Mapping[int, list[Place]]
     quiet: Quiet
-    texts: Texts = lambda _process, _digest: {}
+    evidence: Evidence = field(default_factory=Evidence)
     agreed: int | None = None
     racing: bool = False
     others: Mapping[int, ProcessReport] = field(default_factory=dict)
@@ -54,8 +93,7 @@ class Differing:
         """The report; ``others`` are the processes that do not make the call."""
         processes = dict(self.others)
         for number, record in self.records.items():
-            one = processes[number] = reported(self.places[number], "calling")
-            one.arguments, one.static = record.get("arguments"), record.get("static") or None
+            one = processes[number] = _call_reported(self.places[number], record, "calling")
             one.recent = self.recent.get(number, [])
             if found.field == "source":
                 one.detail = f"is_source={record.get('source')}"
@@ -63,7 +101,8 @@ class Differing:
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
         if found.kind != "sequence":  # the programs of two functions differ anyway
-            report.module = module_difference({number: self._text(number) for number in self._one_of_each()})
+            by_program = {one.get("digest"): number for number, one in sorted(self.records.items(), reverse=True)}
+            report.module = module_difference({n: self._text(n) for n in sorted(by_program.values())[:2]})
         if found.field == "given":
             function = next(iter(self.places.values())).get("function")
             report.notes += last_agreed(function or "it", self.agreed)
@@ -73,14 +112,7 @@ class Differing:
 
     def _text(self, number: int) -> Mapping[str, str]:
         record = self.records[number]
-        return record.get("texts") or self.texts(number, record.get("digest", ""))
-
-    def _one_of_each(self) -> list[int]:
-        """One process for each of the first two programs."""
-        digests: dict[str, int] = {}
-        for number, record in sorted(self.records.items()):
-            digests.setdefault(record.get("digest", ""), number)
-        return list(digests.values())[:2]
+        return record.get("texts") or self.evidence.texts(number, record.get("digest", ""))
 
 
 def source_difference(records: Sides, of_all: bool = True) -> Difference | None:
@@ -153,20 +185,32 @@ def cycle_report(ends: Mapping[int, ProcessReport], members: Mapping[int, Sequen
     return diverged("sequence", f"the processes wait for each other in a cycle: {told}.", index, ends)
 
 
+def _call_reported(place: Place, record: Side, state: str) -> ProcessReport:
+    """A process of a report that makes a call."""
+    one = reported(place, state)
+    one.arguments, one.static = record.get("arguments"), record.get("static") or None
+    return one
+
+
 def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:
     """Add what differs to the processes of a report that make a call, unless their arguments already show it."""
-    if field == "function":
-        tell_definitions(processes, records)
-        return
     words = _words(records, field)
     seen: dict[str, set[str]] = {}
     for number, told in words.items():
         one = processes[number]
         seen.setdefault(repr((one.arguments, one.static)), set()).add(told)
-    if all(len(told) == 1 for told in seen.values()):
-        return
-    for number, told in words.items():
-        processes[number].detail = told
+    if field == "function" or any(len(told) > 1 for told in seen.values()):
+        for number, told in words.items():
+            processes[number].detail = told
+
+
+_SIDES: Mapping[str, Callable[[Side], str | None]] = {
+    "function": lambda side: (at := side.get("defined_at")) and f"defined at {at}",
+    "name": lambda side: (name := side.get("name")) and f"name = {name!r}",
+    "devices": lambda side: f"devices = {found}" if (found := side.get("devices")) else None,
+    "executable": lambda side: f"executable = {executable_words(side)}",
+    "module": lambda side: (module := side.get("module")) and f"lowered program {module[:8]}",
+}
 
 
 def _words(records: Sides, field: str) -> dict[int, str]:
@@ -175,13 +219,101 @@ def _words(records: Sides, field: str) -> dict[int, str]:
         return value_words(records)
     if field == "environment":
         return environment_words(records)
-    if field == "name":
-        return {number: f"name = {name!r}" for number, record in records.items() if (name := record.get("name"))}
-    if field == "devices":
-        return {number: f"devices = {found}" for number, record in records.items() if (found := record.get("devices"))}
-    if field == "executable":
-        return {number: f"executable = {executable_words(record)}" for number, record in records.items()}
-    if field == "module":
-        modules = {number: module for number, record in records.items() if (module := record.get("module"))}
-        return {number: f"lowered program {module[:8]}" for number, module in modules.items()}
-    return {}
+    say = _SIDES.get(field)
+    return {number: told for number, record in records.items() if say is not None and (told := say(record))}
+
+
+def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) -> Report:
+    """The report of a proven difference, retold where a process ran the call without a collective.
+
+    ``calls`` are the calls at the report's index, of the processes that made one; ``quiet`` the calls without a
+    collective of all whose are known. Records have the decisive fields, place, ``arguments`` and ``static``.
+    """
+    index = report.index
+    if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
+        return report
+    states = {process: one.state for process, one in report.processes.items()}
+    functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
+    for makers in alike(functions).values():
+        call = calls[makers[0]]
+        found = {
+            process: stands
+            for process, theirs in sorted(quiet.items())
+            if process not in makers
+            and (
+                stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, states.get(str(process), "unknown"))
+            )
+        }
+        records: dict[int, Side] = {**{number: calls[number] for number in makers}, **found}
+        difference = compare(records) if found else None
+        if difference is not None:
+            words = difference.words
+            named = f"{name_processes(found)} ran it {NOTHING_TO_EXCHANGE}"
+            processes = {int(number): one for number, one in report.processes.items()}
+            for number, record in records.items():
+                processes[number] = _placed(record, index, processes.get(number), number in found)
+            told = differs(index, group, words, records) + f" {capitalized(named)}."
+            retold = diverged(difference.kind, told, index, processes, "placement")
+            retold.notes = report.notes
+            return retold
+    return report
+
+
+def _stand_in(
+    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
+) -> QuietRecord | None:
+    """The call of another process that was made instead of this one, if any: from the same line, at the same point."""
+    here = [one for one in _unmatched(mine, theirs, index) if _at_one_place(call, one)]
+    same = [one for one in here if _one_function(call, one)]
+    if same:
+        return same[-1]
+    others = {one.get("function") for one in here}
+    return here[-1] if len(others) == 1 and state not in REASONED else None
+
+
+def _unmatched(mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int) -> list[QuietRecord]:
+    """The calls of another process before this number that the waiting one has not made in the same way."""
+    return [
+        one for one in theirs if one.get("after") == index - 1 and not any(_made_too(own, one) for own in mine)
+    ]  # fmt: skip
+
+
+def _made_too(own: QuietRecord, one: QuietRecord) -> bool:
+    if own.get("digest") != one.get("digest") or not _at_one_place(own, one):
+        return False
+    seen_once = not own.get("times") or not one.get("times")
+    return seen_once or (own.get("after") == one.get("after") and own.get("times", 0) >= one.get("times", 0))
+
+
+def _at_one_place(first: Place, second: Place) -> bool:
+    through = [callers_of(first), callers_of(second)]
+    return bool(place(first)) and place(first) == place(second) and (None in through or through[0] == through[1])
+
+
+def _one_function(first: Place, second: Place) -> bool:
+    defined = {first.get("defined_at"), second.get("defined_at")} - {None}
+    return first.get("function") == second.get("function") and len(defined) < 2
+
+
+def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
+    one = _call_reported(record, record, before.state if before is not None and not stands_in else "calling")
+    one.index = index
+    one.recent = before.recent if before is not None else []
+    if stands_in:
+        one.detail = f"{NOTHING_TO_EXCHANGE}{_then(before)}"
+    elif before is not None:
+        one.stack = before.stack
+    return one
+
+
+def _then(before: ProcessReport | None) -> str:
+    """What a process did after a call that is not counted."""
+    if before is None:
+        return ""
+    at: Place = {"filename": before.filename, "line": before.line}
+    if before.state == "calling":
+        return f"; then it calls {call_words({'function': before.function, **at})}"
+    if before.state == "raised":
+        where = f" at {place(at)}" if place(at) else ""
+        return f"; then it raised an exception{where} ({before.detail})"
+    return f"; then it is {before.state}" if before.state in RUNNING else f"; then {before.state}"

@@ -13,16 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from spmdlint.runtime_checks.agreement.history import History, judge, read_history
+from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording.reading import (
-    Row,
-    damage_sentences,
-    damaged_in,
-    read,
-    read_lines,
-    recorded_in,
-)
-from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier, job_of
+from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
+from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier_jobs, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, sides
@@ -132,7 +126,7 @@ def compare(recorded: Recorded) -> Comparison:
     """Compare the processes."""
     histories = recorded.histories()
     programs = recorded.programs
-    found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord())))
+    found = Comparison(judge(histories, Evidence(programs)))
     if found.report is not None:
         found.report.add_build(recorded.build)
     members = {key: group for history in histories.values() for key, group in history.members.items()}
@@ -231,8 +225,7 @@ def explain(folder: Path) -> int:
     found = compare(recorded)
     if found.report is not None:
         sys.stdout.write(as_text(found.report))
-    before = ", ".join(str(path) for path in earlier(folder))
-    for sentence in (*found.earlier, *found.notes, *([f"Earlier jobs are recorded in {before}."] if before else [])):
+    for sentence in (*found.earlier, *found.notes, *earlier_jobs(folder)):
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
         return found.status

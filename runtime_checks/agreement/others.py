@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State, Where
+from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 ANSWERS_WITHIN = 2.5  # seconds for all answers to a question
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
+ASKED = 64  # of all processes together take in a second
+SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 
 
 class OtherProcesses:
@@ -44,15 +48,11 @@ class OtherProcesses:
                 return None
             # It may have published, and then ended, between the two looks.
             told = self._job.exchange.states.get(process)
-            if told is None:
-                return self._ended_with(process, status)
+            if told is None:  # its launcher alone has seen it
+                heard = self.last_heard(process)
+                made = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
+                return {**State(detail=unsaid(status), counts=made), **heard, "state": "died"}
         return {**told, "counts": told.get("counts") or {}}
-
-    def _ended_with(self, process: int, status: int) -> State:
-        """The end of a process that its launcher alone has seen."""
-        heard = self.last_heard(process)
-        counts = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
-        return {**State(detail=unsaid(status), counts=counts), **heard, "state": "died"}
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
@@ -140,14 +140,34 @@ class OtherProcesses:
                 answer["where"] = self._own.where()
             exchange.answers.say(answer, asker)
 
-    def whereabouts(self, processes: Iterable[int]) -> dict[int, Where]:
+    def whereabouts(self, processes: Iterable[int]) -> dict[int, State]:
         """Where processes are now: their watcher threads answer, unless a process is stopped."""
         asked = list(processes)
         others = [process for process in asked if process != self._job.me]
         answers = self.ask(others, {"stack": True}) if others else {}
-        found = {process: answer.get("where") or Where() for process, answer in answers.items()}
+        found = {process: answer.get("where") or State() for process, answer in answers.items()}
         return {**found, self._job.me: self._own.where()} if self._job.me in asked else found
 
-    def lives(self, process: int) -> bool:
-        """Whether the checks of another process answer."""
-        return bool(self.ask([process], {}))
+
+class Life:
+    """Whether the checks of those that this process waits for still answer: they may have gone on, or ended, unseen."""
+
+    def __init__(self, job: Job, checks: Checks, others: OtherProcesses) -> None:
+        self._job, self._checks, self._others = job, checks, others
+        self._every = max(ASK_EVERY, job.count / ASKED)
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        if time.monotonic() < self._due or not processes or self._job.options.rehearsal:
+            return
+        if self._others.ask(processes[:1], {}):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            self._checks.stand_down(
+                f"the runtime checks are off from now on: those of process {processes[0]} have not answered for "
+                f"{silence:.0f} s. It has died, is stopped, or its checks have failed."
+            )

@@ -9,7 +9,7 @@ from spmdlint.runtime_checks.agreement.declared import Ending
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 
 @dataclass(frozen=True, slots=True)

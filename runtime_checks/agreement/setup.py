@@ -20,7 +20,7 @@ from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 FIELDS = {
     "devices": "the number of local devices",

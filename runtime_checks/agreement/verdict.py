@@ -40,10 +40,11 @@ def compare(records: Sides) -> Difference | None:
     if not _decided(records):
         return None
     if _differs(records, "environment"):
-        return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
+        told = ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
+        return Difference("setup", "environment", f" in the configuration: {told}")
     if _differs(records, "function") or _differs(records, "defined_at"):
         return Difference("sequence", "function", f": {calls(records)}")
-    if _are_lambdas(records) and _places_differ(records):
+    if all(record.get("function") == "<lambda>" for record in records.values()) and _places_differ(records):
         return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
     if _differs(records, "name"):
         names = sides(records, lambda r: repr(r.get("name")))
@@ -78,7 +79,8 @@ def _decided(records: Sides) -> bool:
 def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
         if not _executables_differ(records):
-            return _given_difference(records)
+            path, values = _given_leaf(records, str(_given(records)))
+            return Difference("value", "given", f" in the value of {path}: {_leaf_words(values)}")
         return Difference("program", "executable", f" in its executable: {sides(records, executable_words)}")
     agree = ", though its arguments agree" if _same_arguments(records) else ""
     return Difference("program", "module", f" in its lowered program{agree}")
@@ -135,14 +137,6 @@ def _named(argument: Argument) -> str:
     return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
 
 
-def _are_lambdas(records: Sides) -> bool:
-    return all(record.get("function") == "<lambda>" for record in records.values())
-
-
-def _environments(records: Sides) -> str:
-    return ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
-
-
 def _uneven_settings(records: Sides) -> dict[str, dict[int, str | None]]:
     """The settings that differ, each with its value on every process."""
     names = sorted({name for record in records.values() for name in record.get("environment") or {}})
@@ -174,13 +168,8 @@ def _given(records: Sides) -> str | None:
     return next((key for one, other in itertools.combinations(told, 2) if (key := conflict(one, other))), None)
 
 
-def _given_difference(records: Sides) -> Difference:
-    leaf = _given_leaf(records, str(_given(records)))
-    return Difference("value", "given", f" in the value of {leaf.path}: {_leaf_words(leaf)}")
-
-
-def _given_leaf(records: Sides, key: str) -> _Leaf:
-    """An argument that is given another value; where its arguments are not known, by its number."""
+def _given_leaf(records: Sides, key: str) -> tuple[str, Mapping[int, str]]:
+    """An argument that is given another value, and its text on each process; by its number where no name is known."""
     words: dict[int, str] = {}
     path = ""
     for number, record in records.items():
@@ -192,36 +181,29 @@ def _given_leaf(records: Sides, key: str) -> _Leaf:
             place = len(known) - 1 - int(key)
             words[number] = known[place].get("value") or tag
             path = path or str(known[place].get("path"))
-    return _Leaf(path or (f"the argument {int(key) + 1} from the last" if key.isdigit() else key), words)
+    return path or (f"the argument {int(key) + 1} from the last" if key.isdigit() else key), words
 
 
 def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
-    leaf = _first_leaf(records)
-    if not leaf.path and (lacking := _lacking_leaves(records)):
-        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(leaf)})")
-    at = f", at {leaf.path}" if leaf.path else ""
-    return Difference("value", "value", f" in {name}{at}: {_leaf_words(leaf)}")
+    path, words = _first_leaf(records)
+    if not path and (lacking := _lacking_leaves(records)):
+        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(words)})")
+    at = f", at {path}" if path else ""
+    return Difference("value", "value", f" in {name}{at}: {_leaf_words(words)}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A leaf of an asserted value that differs, and its text on each process; ``path`` is "" for the whole value."""
-
-    path: str
-    words: Mapping[int, str]
-
-
-def _first_leaf(records: Sides) -> _Leaf:
+def _first_leaf(records: Sides) -> tuple[str, Mapping[int, str]]:
+    """The path of the first leaf of an asserted value that differs, "" for the whole, and its text on each process."""
     leaves = [record.get("arguments") or [] for record in records.values()]
     paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
     if all(paths) and all(one == paths[0] for one in paths):
         for position, path in enumerate(paths[0]):
             words = {n: str(known[position].get("value")) for n, known in zip(records, leaves, strict=True)}
             if _unequal(words.values()):
-                return _Leaf(path, words)
-    return _Leaf("", {number: str(record.get("value")) for number, record in records.items()})
+                return path, words
+    return "", {number: str(record.get("value")) for number, record in records.items()}
 
 
 def _lacking_leaves(records: Sides) -> str:
@@ -248,8 +230,8 @@ def _some(paths: Sequence[str]) -> str:
     return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
-def _leaf_words(leaf: _Leaf) -> str:
-    return sides(_without_digests(leaf.words))
+def _leaf_words(words: Mapping[int, str]) -> str:
+    return sides(_without_digests(words))
 
 
 def _without_digests(words: Mapping[int, str]) -> Mapping[int, str]:

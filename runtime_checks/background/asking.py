@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from spmdlint.runtime_checks.agreement.history import History, Programs, Told, read_history
-from spmdlint.runtime_checks.agreement.judging import Texts
+from spmdlint.runtime_checks.agreement.history import History, read_history
+from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
-from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, Question, State
+from spmdlint.runtime_checks.transport.exchange import Job
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
 
 
-class Asking:
+class Asking(Evidence):
     """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
 
     def __init__(self, job: Job, others: OtherProcesses, background: Background) -> None:
@@ -76,20 +76,19 @@ class Asking:
             return self._background.told(question)
         return {} if self._job.gone(process) is not None else self._others.ask([process], question).get(process, {})
 
-    @property
-    def about(self) -> tuple[Programs, Texts, Told]:
-        """The questions about calls that differ: their programs, as lowered, and what they are given."""
-        return (
-            self.program,
-            lambda process, digest: self._answer(process, {"texts": digest}).get("texts", {}),
-            lambda process, group, index: self._answer(process, {"given": (group, index)}).get("given", {}),
-        )
+    def texts(self, process: int, digest: str) -> Mapping[str, str]:
+        """Asked for a call that differs."""
+        return self._answer(process, {"texts": digest}).get("texts", {})
+
+    def given(self, process: int, group: str, index: int) -> Mapping[str, GivenRecord]:
+        """Asked for a call that was given other values."""
+        return self._answer(process, {"given": (group, index)}).get("given", {})
 
     def program(self, process: int, digest: str) -> ProgramRecord:
-        """The record behind a process's digest, as far as it is available."""
+        """Known by equal digests, which have equal decisive fields; otherwise read or asked for."""
         own = self._background.explained(digest)
         if own or process == self._job.me:
-            return own  # equal digests have equal decisive fields
+            return own
         key = (process, digest)
         known = self._programs.get(key, ProgramRecord())
         if "module" in known:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.records import Where
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
-from spmdlint.runtime_checks.transport.job import Job
+from spmdlint.runtime_checks.transport.exchange import Job
 
 AGREEING = 5  # factor on the delay before it is reported that all agree
 SHOWN = 3  # late processes whose stacks are shown
@@ -65,8 +65,8 @@ class Lateness:
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
         first = next(iter(there.values()))
         at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
+        compiling = _compiling(samples)
         if not behind and not absent:
-            compiling = _compiling(samples)
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
             return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
@@ -96,11 +96,10 @@ class Lateness:
                 lines += _at(f"process {process} is at", wheres[process]) if process in wheres else []
         if still is not None and behind and len(made) == len(behind) and max(left.values()) <= 0:
             return ""
-        compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
 
-def _at(words: str, where: Where) -> list[str]:
+def _at(words: str, where: State) -> list[str]:
     """Where a process is, with its stack."""
     frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
     return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]

@@ -21,7 +21,6 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
-from spmdlint.runtime_checks.transport.store import StoreLostError
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
@@ -88,7 +87,7 @@ class Leader:
 
     def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
         """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
-        watched, made = self._watched.setdefault(group.key, _Watched()), self._background.journal.made
+        watched, made = self._watched.setdefault(group.key, _Watched()), self._own.journal.made
         if made != watched.asked_after:
             watched.asked_after, watched.ask_pause = made, max(AFTER, self._job.count / PROCESSES_A_SECOND)
             watched.ask_at = now + watched.ask_pause
@@ -179,7 +178,7 @@ class Leader:
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
             histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, *self.asking.about)
+            report = judge(histories, self.asking)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
         if report is None and far:
@@ -213,7 +212,7 @@ class Leader:
                 break
             time.sleep(GRACE)
             histories.update(self.asking.histories(missing, WINDOW))
-            report = judge(histories, *self.asking.about) or report
+            report = judge(histories, self.asking) or report
         return report
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
@@ -245,7 +244,7 @@ class Leader:
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
         job, own = self._job, self._own
-        self._background.journal.drain()  # calls that are not numbered yet would count as not made
+        self._own.journal.drain()  # calls that are not numbered yet would count as not made
         lines: list[str] = []
         tells_of_all = job.me == 0 or job.count <= SMALL
         for group in own.ledger.groups() if tells_of_all else ():
@@ -253,20 +252,8 @@ class Leader:
             lines.append("spmdlint: " + self.lateness.words(group, samples, None))
         where = own.where()
         lines.append(f"spmdlint: process {job.me} is at {where['place'] or 'an unknown line'}")
-        lines += [f"      {frame}" for frame in where["stack"]]
+        lines += [f"      {frame}" for frame in where["stack"] or ()]
         write_error("\n".join(lines) + "\n")
-
-    def heard(self) -> dict[int, int]:
-        """How many calls each process had made when it last published."""
-        found: dict[int, int] = {}
-        try:
-            for group in self._own.ledger.groups():
-                for process, sample in self._published(group).items():
-                    found[process] = max(found.get(process, 0), sample.serial)
-        except StoreLostError:
-            return {}
-        found.pop(self._job.me, None)
-        return dict(sorted(found.items()))
 
     def _published(self, group: Group) -> dict[int, Sample]:
         """The samples of a group: the same objects as in the last look if nothing new was published."""
@@ -284,8 +271,8 @@ class Leader:
         with self._lock:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
-            self._background.journal.drain()
-            return judge(self.asking.histories(range(self._job.count), WINDOW), *self.asking.about)
+            self._own.journal.drain()
+            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking)
 
 
 def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:

@@ -22,19 +22,11 @@ from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
-from spmdlint.runtime_checks.calls.ledger import Group
+from spmdlint.runtime_checks.calls.ledger import Group, Trail
 from spmdlint.runtime_checks.calls.modules import pack_texts
-from spmdlint.runtime_checks.calls.prefixes import Trail
-from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
+from spmdlint.runtime_checks.recording.journal import ValuedCall
 from spmdlint.runtime_checks.recording.reading import pack
-from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import (
-    Answer,
-    HistoryRecord,
-    ProgramRecord,
-    Question,
-    State,
-)
+from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
@@ -47,14 +39,13 @@ PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 class Background:
     """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
-    def __init__(self, parts: Parts, recording: Recording | None) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._job, self._own = job, own = parts.job, parts.own
         self._others = parts.others
         self._checks, self._ending = parts.checks, parts.ending
         own.ledger.on_new = self._new_group
-        self.journal = own.journal = own.recorded = Journal(own.ledger, recording, self._stopped)
-        self.journal.failed = parts.checks.guard.failed
-        parts.checks.hold_calls = self.journal.stop
+        self.journal = own.journal
+        self.journal.on_stop, self.journal.failed = self._stopped, parts.checks.guard.failed
         self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)
         self.state = "running"
@@ -159,9 +150,9 @@ class Background:
     def publish(self) -> None:
         """Publish this process's position for the processes that compare it."""
         with self._lock:
-            last, changed = self.journal.last, []
+            changed = []
             for group in self._own.ledger.groups():
-                sample = self._sample(group, last)
+                sample = self.own_sample(group)
                 said = (sample.count, sample.prefix, sample.given, sample.state, sample.last, sample.compiling)
                 if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
@@ -176,26 +167,23 @@ class Background:
         """Seconds since this process last published, or saw that nothing is new; None if it never did."""
         return None if self._published_at is None else round(time.monotonic() - self._published_at, 1)
 
-    def _sample(self, group: Group, last: Event | None) -> Sample:
-        mine = last is not None and last.group is group
-        site = last.site if last is not None and mine else None
-        function = last.program.function if last is not None and mine else None
+    def own_sample(self, group: Group) -> Sample:
+        """The position of this process in a group, as numbered so far."""
+        last = self.journal.last
+        mine = last if last is not None and last.group is group else None
+        site = mine.site if mine is not None else None
         return Sample(
             count=group.count,
             prefix=group.prefix,
             given=group.given,
             serial=self.journal.made,
             state=self.state,
-            last=mine,
-            function=function,
+            last=mine is not None,
+            function=mine.program.function if mine is not None else None,
             filename=site.filename if site is not None else None,
             line=site.line if site is not None else None,
             compiling=self._own.compiling,
         )
-
-    def own_sample(self, group: Group) -> Sample:
-        """The position of this process in a group, as numbered so far."""
-        return self._sample(group, self.journal.last)
 
     def answer(self) -> None:
         """Answer the questions of other processes."""

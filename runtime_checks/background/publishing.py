@@ -54,18 +54,17 @@ class Cadence:
     def published(self, keys: int) -> None:
         """Keys were published now: the next publication is in the next slot, and later for each further key."""
         wait = _until(self._phase, self.interval)
-        if wait < EARLY * self.interval:
-            wait += self.interval
         self.publish_at = time.monotonic() + wait + max(0, keys - 1) * self.interval
 
     def looked(self) -> None:
         """The publications of the others were read now."""
-        wait = _until(LOOK_AFTER * self._between_looks, self._between_looks)
-        if wait < EARLY * self._between_looks:
-            wait += self._between_looks
-        self.look_at = time.monotonic() + wait
+        self.look_at = time.monotonic() + _until(LOOK_AFTER * self._between_looks, self._between_looks)
 
 
 def _until(phase: float, period: float) -> float:
-    """Seconds until the wall clock reaches this phase of a period: less than a period, even if the clock jumps."""
-    return (phase - time.time()) % period
+    """Seconds until the wall clock reaches this phase of a period; of the next one if that is at once.
+
+    It is bounded by the period, even if the clock jumps.
+    """
+    wait = (phase - time.time()) % period
+    return wait if wait >= EARLY * period else wait + period

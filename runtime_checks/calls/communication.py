@@ -192,7 +192,8 @@ def _answers(text: str, assignment: Assignment) -> Iterator[Communication]:
         line = text[found.start() : end if end >= 0 else len(text)]
         if found[1] in ("send", "recv"):
             if not _TO_HOST.search(line):
-                yield assignment.spanned(_sending(line))
+                pairs = _PAIRS_OF_SEND.search(line)
+                yield assignment.spanned(Collective(None if pairs is None else _listed(pairs[1]), True, flat=True))
             continue
         channel = _CHANNEL.search(line)
         by_axes = "replica_groups=mesh[" in line or "replica_groups=@mesh[" in line
@@ -217,11 +218,6 @@ def _groups(line: str) -> Groups | None:
         parts = [AxisPart(name, int(before or 1), int(size or 0)) for name, before, size in _AXIS.findall(meshed[5])]
         return along_axes(sizes, parts, iota(_ints(meshed[2]), _ints(meshed[3])) if meshed[2] else _ints(meshed[4]))
     return None
-
-
-def _sending(line: str) -> Collective:
-    pairs = _PAIRS_OF_SEND.search(line)
-    return Collective(None if pairs is None else _listed(pairs[1]), channel=True, flat=True)
 
 
 def _listed(text: str) -> list[list[int]]:

@@ -132,7 +132,7 @@ def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
 
 
 def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[Argument]:
-    """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
+    """Path, shape, dtype and spec of each argument; never its contents."""
     described: list[Argument] = []
     offset = len(values) - len(names) if names is not None else 0
     for position, value in enumerate(values[:MAX_ARGUMENTS]):
@@ -143,22 +143,11 @@ def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> li
 
 
 def _describe(value: Any) -> Argument:
-    shape = getattr(value, "shape", None)
+    shape, kind = getattr(value, "shape", None), type(value).__name__
     if shape is None:
-        return {"shape": [], "dtype": type(value).__name__, "spec": None, "shard": None}
-    sharding = getattr(value, "sharding", None)
-    shard: list[int] | None = None
-    if sharding is not None:
-        try:
-            shard = [int(n) for n in sharding.shard_shape(tuple(shape))]
-        except (TypeError, ValueError, AttributeError):
-            shard = None
-    return {
-        "shape": [int(n) for n in shape],
-        "dtype": str(getattr(value, "dtype", type(value).__name__)),
-        "spec": _spec(sharding),
-        "shard": shard,
-    }
+        return {"shape": [], "dtype": kind, "spec": None}
+    spec = _spec(getattr(value, "sharding", None))
+    return {"shape": [int(n) for n in shape], "dtype": str(getattr(value, "dtype", kind)), "spec": spec}
 
 
 def _spec(sharding: Any) -> str | None:

@@ -14,11 +14,8 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from spmdlint.runtime_checks.owners import is_here, owner_of
 from spmdlint.runtime_checks.records import Place
 
-_RUNNER_FOLDERS = (
-    "/pytest/",
-    "/_pytest/",
-    "/pluggy/",
-)  # within a folder of packages; they call the test, and wait for nothing
+# Within a folder of packages: they call the test, and wait for nothing.
+_RUNNER_FOLDERS = ("/pytest/", "/_pytest/", "/pluggy/")
 MAX_STACK = 40
 CALLERS = 3
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # until Python 3.12, frames of their own within a line

@@ -1,19 +1,85 @@
-"""A process's ordered record of its parallel calls, one sequence per set of processes."""
+"""A process's ordered record of its parallel calls, one sequence per set of processes, and a digest of each sequence.
+
+The digest of all calls so far, for every count, is equal on two processes as long as their sequences are. It is a
+polynomial over the digests of the calls, modulo 2 ** 64. It can be extended by many calls at once, and reversed, so
+that a process that kept its last calls and its last prefix can compute the prefix at each of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, site_data
-from spmdlint.runtime_checks.calls.prefixes import Trail
 from spmdlint.runtime_checks.records import Place
 
-RING = 64
+_FACTOR = 0x9E3779B97F4A7C15
+_MODULUS = 1 << 64
+FEW = 8  # up to this many calls, Python's integers are faster than NumPy's arrays
+
+
+def after(prefix: int, count: int, digest: int) -> int:
+    """The prefix after one more call than ``count``."""
+    return (prefix + digest * pow(_FACTOR, count + 1, _MODULUS)) % _MODULUS
+
+
+def before(prefix: int, count: int, digest: int) -> int:
+    """The prefix before call ``count``, which has this digest."""
+    return (prefix - digest * pow(_FACTOR, count, _MODULUS)) % _MODULUS
+
+
+def extend(prefix: int, count: int, digests: Sequence[int]) -> Any:
+    """The prefixes after each of several more calls."""
+    if len(digests) <= FEW:
+        found = []
+        for digest in digests:
+            prefix = after(prefix, count, digest)
+            count += 1
+            found.append(prefix)
+        return found
+    import numpy as np
+
+    powers = np.full(len(digests), _FACTOR, np.uint64)
+    powers[0] = pow(_FACTOR, count + 1, _MODULUS)
+    np.multiply.accumulate(powers, out=powers)
+    powers *= np.array(digests, np.uint64)
+    powers[0] = (int(powers[0]) + prefix) % _MODULUS  # NumPy warns if a single number overflows
+    return np.cumsum(powers, out=powers)
+
+
+class Trail:
+    """The prefixes of a group at its last calls, in a ring buffer."""
+
+    SIZE = 1 << 15
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._ring = np.zeros(self.SIZE, np.uint64)
+        self._newest = 0
+
+    def put(self, count: int, prefixes: Any) -> None:
+        """Keep the prefixes of the calls after ``count``."""
+        kept = prefixes[-self.SIZE :]
+        start = count + len(prefixes) - len(kept)
+        first = start % self.SIZE
+        room = self.SIZE - first
+        self._ring[first : first + min(room, len(kept))] = kept[:room]
+        self._ring[: max(0, len(kept) - room)] = kept[room:]
+        self._newest = start + len(kept)
+
+    def at(self, count: int) -> int | None:
+        """The prefix after call ``count``, or None if it is no longer known, or not yet."""
+        if count == 0:
+            return 0
+        if not self._newest - self.SIZE < count <= self._newest:
+            return None
+        return int(self._ring[(count - 1) % self.SIZE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +100,20 @@ class Group:
     """The sequence of one set of processes.
 
     ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
-    about to. ``prefix`` of the calls, and ``given`` of the values that they are given, are kept in background mode,
-    and ``trail`` and ``values`` of these by the comparing process. They are two, as values that only some processes
-    tell must not end the comparison of the calls.
+    about to. ``prefix`` is the digest of the calls, ``given`` that of the values that they are given, and ``trail`` and
+    ``values`` have those of earlier calls, for the comparing process of background mode. They are two, as values that
+    only some processes tell must not end the comparison of the calls.
     """
 
     processes: tuple[int, ...]
     key: str
     count: int = 0
-    ring: deque[Entry] = field(default_factory=lambda: deque(maxlen=RING))
     lock: threading.RLock = field(default_factory=threading.RLock)
     threads: set[int] = field(default_factory=set)
     prefix: int = 0
     given: int = 0
     trail: Trail | None = None
     values: Trail | None = None
-
-    def append(self, program: Program, site: Site | None) -> Entry:
-        """Number the next call."""
-        self.count += 1
-        entry = Entry(self.count, program, site)
-        self.ring.append(entry)
-        return entry
 
 
 def thread_names(group: Group) -> list[str]:
@@ -70,7 +128,7 @@ class Ledger:
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], Group] = {}
         self._lock = threading.Lock()
-        self.quiet: dict[str, int] = {}
+        self.quiet: Counter[str] = Counter()
         self.last: Entry | None = None
         self.on_new: Callable[[Group], None] = lambda _group: None
 
@@ -92,10 +150,6 @@ class Ledger:
         """All groups so far."""
         with self._lock:
             return list(self._groups.values())
-
-    def note_quiet(self, program: Program) -> None:
-        """Count a call that is not compared."""
-        self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
 
 
 def group_key(processes: tuple[int, ...]) -> str:

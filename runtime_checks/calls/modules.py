@@ -15,7 +15,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -58,36 +58,21 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class LineDifference:
-    """The first line at which two modules differ: its number from 1 and both lines; "" if one has ended."""
-
-    number: int
-    first: str
-    second: str
-
-
-def first_difference(first: str, second: str) -> LineDifference | None:
+def first_difference(first: str, second: str) -> tuple[int, str, str] | None:
     """The first line in which two module texts differ apart from their names, or None if they are equal.
 
-    The names of values are numbers that an operation further down can change: they count only if nothing else differs.
+    It is told as its number from 1 and both lines, "" if one text has ended. The names of values are numbers that an
+    operation further down can change: they count only if nothing else differs.
     """
     left, right = (_MODULE_NAME.sub("module ", text).splitlines() for text in (first, second))
     unnamed = [[_VALUE.sub("%", line) for line in lines] for lines in (left, right)]
     for one, other in (unnamed, (left, right)):
-        number = next((n for n, pair in enumerate(zip(one, other, strict=False), 1) if pair[0] != pair[1]), None)
+        pairs = enumerate(zip_longest(one, other))
+        number = next((n for n, pair in pairs if pair[0] != pair[1]), None)
         if number is not None:
-            return LineDifference(number, left[number - 1].strip(), right[number - 1].strip())
-        if len(left) != len(right):
-            break
-    if len(left) == len(right):
-        return None
-    number = min(len(left), len(right)) + 1
-    return LineDifference(
-        number,
-        left[number - 1].strip() if number <= len(left) else "",
-        right[number - 1].strip() if number <= len(right) else "",
-    )
+            here, there = ("".join(lines[number : number + 1]).strip() for lines in (left, right))
+            return number + 1, here, there
+    return None
 
 
 def source_of(located: str, number: int) -> str | None:
@@ -100,8 +85,8 @@ def source_of(located: str, number: int) -> str | None:
     if not 0 < number <= len(lines):
         return None
     definitions = {found[1]: found[2] for found in _DEFINITION.finditer(located)}
-    own = next((told for line in _places(lines, number - 1) if (told := _location(line)) is not None), None)
-    waiting = [own] if own is not None else []
+    located_lines = (line.rpartition(" loc(") for line in _places(lines, number - 1))
+    waiting = [own for _, there, own in located_lines if there][:1]
     for _ in range(MAX_STEPS):
         if not waiting:
             return None
@@ -130,11 +115,6 @@ def _places(lines: Sequence[str], at: int) -> Iterator[str]:
         yield from (later for later in lines[at + 1 :] if later.startswith(f"{indent}}})"))
 
 
-def _location(line: str) -> str | None:
-    _, there, own = line.rpartition(" loc(")
-    return own if there else None
-
-
 def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:
     """Texts of a module by name, short enough for the store; longer ones are left out."""
     packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in texts.items()}
@@ -152,11 +132,11 @@ def module_difference(packed: Mapping[int, Mapping[str, str]]) -> ModuleDifferen
                 {
                     "processes": [number for number in numbers if texts[number] == texts[one]],
                     "text": words,
-                    "source": source_of(_unpacked(packed[one].get("located")), found.number),
+                    "source": source_of(_unpacked(packed[one].get("located")), found[0]),
                 }
-                for one, words in ((numbers[0], found.first), (other, found.second))
+                for one, words in ((numbers[0], found[1]), (other, found[2]))
             ]
-            return {"line": found.number, "sides": sides}
+            return {"line": found[0], "sides": sides}
     return None
 
 

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.calls.fingerprint import Program, describe_argument
 from spmdlint.runtime_checks.calls.frames import user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.provenance import Provenance
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 
 
 class Caller(Protocol):
@@ -230,9 +230,3 @@ def digest_of(held: Any) -> str:
         sums = words.sum(axis=1).tobytes() + np.bitwise_xor.reduce(words, axis=1).tobytes()
         return hashlib.blake2b(sums + rest, digest_size=10).hexdigest()
     return hashlib.blake2b(data.tobytes(), digest_size=10).hexdigest()
-
-
-def barrier_members(arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[int] | None:
-    """The processes of ``wait_at_barrier(name, timeout_in_ms, process_ids)``; None for all."""
-    members = named.get("process_ids", arguments[2] if len(arguments) > 2 else None)
-    return None if members is None else [int(one) for one in members]

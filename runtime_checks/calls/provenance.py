@@ -121,7 +121,8 @@ def conflicts(first: str, second: str) -> list[int]:
     They are counted from the end because one process may pass constants before the arguments where another does not.
     An unknown origin agrees with anything.
     """
-    pairs = ((back, from_end(first, back), from_end(second, back)) for back in range(_shorter(first, second)))
+    known = range(min(len(first), len(second)) // WIDTH)
+    pairs = ((back, from_end(first, back), from_end(second, back)) for back in known)
     return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
 
 
@@ -129,10 +130,6 @@ def from_end(tags: str, back: int) -> str:
     """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
     start = len(tags) - (back + 1) * WIDTH
     return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
-
-
-def _shorter(first: str, second: str) -> int:
-    return min(len(first), len(second)) // WIDTH
 
 
 class Unplaced:

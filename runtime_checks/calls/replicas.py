@@ -23,7 +23,7 @@ def replicas_in(tree: Any, me: int, stacked: bool = False) -> Given:
     by_device: dict[Any, list[tuple[str, Any]]] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         array, name = getattr(leaf, "_base_array", leaf), jax.tree_util.keystr(path) or "the array"
-        for key, piece in _rows(array, name) if stacked else _pieces(array, name):
+        for key, piece in _pieces(array, name, stacked):
             by_device.setdefault(next(iter(piece.devices())), []).append((key, piece))
     found: dict[str, list[str]] = {}
     with ThreadPoolExecutor(1) as thread:  # a mesh or a precision that the program has set is that of its thread
@@ -39,27 +39,19 @@ def _told(digests: Sequence[str], me: int) -> str:
     return f"digest {distinct[0]}" if len(distinct) == 1 else f"{' and '.join(distinct)} on devices of process {me}"
 
 
-def _pieces(array: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The parts of an array that devices of this process and of another one hold."""
+def _pieces(array: Any, path: str, stacked: bool) -> Iterator[tuple[str, Any]]:
+    """The parts of an array that devices of this process and of another one hold; all, with a row for each device."""
     import jax
 
-    if not isinstance(array, jax.Array) or array.is_fully_addressable:
+    if not isinstance(array, jax.Array) or (array.is_fully_addressable and not stacked):
         return
     holders: dict[str, set[int]] = {}
-    whole = array.is_fully_replicated
+    whole = stacked or array.is_fully_replicated
     for device, index in () if whole else array.sharding.devices_indices_map(array.shape).items():
         holders.setdefault(str(index), set()).add(device.process_index)
     for shard in array.addressable_shards:
         if whole or len(holders[str(shard.index)]) > 1:
             yield path if whole else f"{path} at {_place(shard.index)}", shard.data
-
-
-def _rows(array: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """What each device of this process holds of an array with a row for each device."""
-    import jax
-
-    for shard in array.addressable_shards if isinstance(array, jax.Array) else ():
-        yield path, shard.data
 
 
 def _place(index: Sequence[slice]) -> str:

@@ -3,7 +3,7 @@
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
 
-How long it holds, and what follows, depends on how the program has ended (:data:`WAYS`). ``disable()`` is an end in a
+How long it holds, and what follows, depends on how the program has ended (:data:`HOLDS`). ``disable()`` is an end in a
 program that goes on; after it, and after an interrupt, the checks are over in all processes.
 """
 
@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spmdlint.runtime_checks.agreement.others import Life
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.agreement.waiting import Life
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
@@ -33,30 +33,19 @@ ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """What follows an end: how long, in seconds, the process holds in lockstep, in a rehearsal, and in background mode.
-
-    ``goes_on`` is whether the program does, so that a verdict is acted on as in a call.
-    """
-
-    lockstep: float
-    rehearsal: float
-    background: float
-    goes_on: bool = False
-
-
-WAYS = {
-    "finished": Way(math.inf, math.inf, LONGEST_HOLD),
-    "raised": Way(LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
-    "disabled": Way(0, 10, 10, goes_on=True),  # in lockstep, nothing is left to compare
-    "interrupted": Way(0, 0, 0),  # the job ends as it would without the checks
+# By how the program has ended: how long, in seconds, the process holds in lockstep, in background mode in a rehearsal,
+# and in background mode in a job.
+HOLDS = {
+    "finished": (math.inf, math.inf, LONGEST_HOLD),
+    "raised": (LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
+    "disabled": (0.0, 10.0, 10.0),  # in lockstep, nothing is left to compare
+    "interrupted": (0.0, 0.0, 0.0),  # the job ends as it would without the checks
 }
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process, one of :data:`WAYS`, with place and message."""
+    """How the program ended in this process, one of :data:`HOLDS`, with place and message."""
 
     state: str = "finished"
     site: Site | None = None
@@ -67,7 +56,6 @@ class Closing:
     """The end of this process's part in the job. ``look`` looks whether the checks see what they should."""
 
     def __init__(self, parts: Parts, background: Background | None, look: Callable[[], object]) -> None:
-        self._parts = parts
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._setup, self._ending = parts.checks, parts.setup, parts.ending
         self._background = background
@@ -96,12 +84,10 @@ class Closing:
         return self._checks.active
 
     def _close(self, outcome: Outcome) -> None:
-        way = WAYS[outcome.state]
         self._setup.publish()
-        told = self._act_if_diverged(way)  # and caught, or only reported: nothing is left to compare
-        if self._background is not None:
-            self._background.journal.drain()  # the last calls belong to how this process ended
-        hold = 0.0 if told else self._hold(way)
+        told = self._act_if_diverged(outcome)  # and caught, or only reported: nothing is left to compare
+        self._own.journal.drain()  # the last calls belong to how this process ended
+        hold = 0.0 if told else self._hold(outcome)
         if not hold and not told:
             self._end_checks(outcome)
         state = self._publish(outcome)
@@ -111,19 +97,19 @@ class Closing:
         ended = self._all_ended(outcome, state, hold) if hold else None
         if ended is None:
             return
-        self._act_if_diverged(way)
+        self._act_if_diverged(outcome)
         report = self._last_look(outcome, ended)
         if report is not None:
             self._ending.proclaim(report)  # to the others first: here it may be raised
-        if not self._act_if_diverged(way) and self._background is not None:
+        if not self._act_if_diverged(outcome) and self._background is not None:
             self._job.exchange.mark("over")
-            self._ending.wake_all()
+            self._job.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
         """Publish how this process ended, and record it if all its calls are in the recording."""
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
-        if self._own.recorded is not None and self._checks.active and self._ending.verdict is None:
-            self._own.recorded.end(state)
+        if self._checks.active and self._ending.verdict is None:
+            self._own.journal.end(state)
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
             self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
@@ -141,19 +127,19 @@ class Closing:
             words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
             self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
             if self._background is not None:
-                self._ending.wake_all()
+                self._job.wake_all()
 
     def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
         job, background = self._job, self._background
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
-        life = Life(self._parts)
+        life = Life(self._job, self._checks, self._others)
         while len(ended) < job.count:
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
-                self._act_if_diverged(WAYS[outcome.state])
+                self._act_if_diverged(outcome)
             if job.interrupted() or time.monotonic() - began > hold:
                 if outcome.state in OVER:
                     self._end_checks(outcome)
@@ -174,20 +160,21 @@ class Closing:
         """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
         return all(self._job.gone(process) is not None for process in range(self._job.me))
 
-    def _hold(self, way: Way) -> float:
+    def _hold(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
+        lockstep, rehearsal, job = HOLDS[outcome.state]
         if self._background is None:
-            return way.lockstep
+            return lockstep
         if self._job.options.rehearsal:
-            return way.rehearsal
-        return min(way.background, ELASTIC_HOLD) if is_elastic() else way.background
+            return rehearsal
+        return min(job, ELASTIC_HOLD) if is_elastic() else job
 
-    def _act_if_diverged(self, way: Way) -> bool:
+    def _act_if_diverged(self, outcome: Outcome) -> bool:
         """Act on the verdict; if this returns, whether there is one."""
         ending = self._ending
         if ending.look() is None:
             return False
-        if way.goes_on:
+        if outcome.state == "disabled":  # the program goes on, so that this is as in a call
             if not ending.acknowledged.is_set():  # what was raised before, the program has caught
                 ending.act()
         elif self._job.options.on_divergence == "report":

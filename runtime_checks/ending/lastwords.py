@@ -20,13 +20,15 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from spmdlint.runtime_checks.agreement.declared import hosts_service
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
-from spmdlint.runtime_checks.reporting.sentences import name_processes, racing_threads
+from spmdlint.runtime_checks.reporting.sentences import capitalized, name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -47,7 +49,6 @@ AGREED_AMONG_THREADS = (
     "That is the likely reason, as the backend may have run their calls in another order than they were counted in: "
     f"within {WITHIN:.0f} s no other difference was found between the calls of the processes."
 )
-LOST_AMONG_THREADS = f"{LOST[0].upper()}{LOST[1:]}"
 
 
 class LastWords:
@@ -115,7 +116,7 @@ class LastWords:
 
     def _say_last_words(self, name: str) -> None:
         self._background.stop_calls()
-        self._background.journal.drain()
+        self._own.journal.drain()
         self._own.notice_threads()
         write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
         if self._checks.active or self._ending.verdict is not None:  # after a verdict, nothing is active any more
@@ -161,7 +162,7 @@ class LastWords:
         if not self._own.racing:
             return LOST if self._lost.is_set() else AGREED
         threads = racing_threads({self._job.me: sorted(self._own.racing)})
-        found = LOST_AMONG_THREADS if self._lost.is_set() else AGREED_AMONG_THREADS
+        found = capitalized(LOST) if self._lost.is_set() else AGREED_AMONG_THREADS
         return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
 
 
@@ -180,24 +181,26 @@ class _Action(ctypes.Structure):
     )
 
 
-def _known_here() -> bool:
-    return sys.platform.startswith("linux") and ctypes.sizeof(ctypes.c_void_p) == 8
-
-
 class AbortHold:
     """The handlers of the signals by which backends end a process, where the program has none of its own."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
         self._begun: int | None = None
-        if not _known_here():
+        if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != 8:
             return
         self._libc = ctypes.CDLL(None)
         self._sleep = ctypes.cast(self._libc.sleep, ctypes.c_void_p).value
-        with _WithoutFaulthandler() as possible:
+        with _without_faulthandler() as possible:
             if possible:
                 self._held = [number for number in SIGNALS if self._install(number)]
-        _forget_after_fork(self)
+        known = weakref.ref(self)
+
+        def release() -> None:
+            if (held := known()) is not None:
+                held.release()
+
+        os.register_at_fork(after_in_child=release)  # a child has no watcher thread that could say anything
 
     def _install(self, number: int) -> bool:
         if self._now(number).handler:
@@ -231,44 +234,29 @@ class AbortHold:
         """Put the default actions back, except where the program has set a handler since."""
         if not self._held or self._begun is not None:
             return
-        with _WithoutFaulthandler() as possible:
+        with _without_faulthandler() as possible:
             for number in self._held if possible or not faulthandler.is_enabled() else ():
                 if self._now(number).handler == self._sleep:
                     self._libc.sigaction(number, ctypes.byref(_Action()), None)
         self._held = []
 
 
-class _WithoutFaulthandler:
+@contextmanager
+def _without_faulthandler() -> Iterator[bool]:
     """Without Python's own handlers of these signals, which are put back on top: they print, and pass the signal on.
 
     False if that is not possible, because they may write somewhere else than to standard error.
     """
-
-    def __enter__(self) -> bool:
-        self._was_on = faulthandler.is_enabled()
-        if not self._was_on:
-            return True
-        try:
-            possible = sys.stderr.fileno() == 2 and "pytest" not in sys.modules
-        except (AttributeError, OSError, ValueError):
-            possible = False
-        self._was_on = possible
+    if not faulthandler.is_enabled():
+        yield True
+        return
+    possible = False
+    with suppress(AttributeError, OSError, ValueError):
+        possible = sys.stderr.fileno() == 2 and "pytest" not in sys.modules
+    if possible:
+        faulthandler.disable()
+    try:
+        yield possible
+    finally:
         if possible:
-            faulthandler.disable()
-        return possible
-
-    def __exit__(self, *_: object) -> None:
-        if self._was_on:
             faulthandler.enable()
-
-
-def _forget_after_fork(hold: AbortHold) -> None:
-    """A forked child has no watcher thread that could say anything."""
-    known = weakref.ref(hold)
-
-    def release() -> None:
-        held = known()
-        if held is not None:
-            held.release()
-
-    os.register_at_fork(after_in_child=release)

@@ -34,16 +34,21 @@ def install_dispatch(observer: Observer, patches: Patches) -> None:
 
 def install_every_call(observer: Observer, patches: Patches) -> None:
     """Keep executables that span processes off the C++ fast path, including those already on it."""
-    pxla = module("jax._src.interpreters.pxla")
-    data = need(pxla, "MeshExecutableFastpathData")
-    if "xla_executable" not in getattr(data, "_fields", ()):
-        raise MissingSeamError("MeshExecutableFastpathData has no xla_executable")
-
-    def off_the_path(built: Any) -> Any:
-        return None if observer.spans(built.xla_executable) else built
-
-    patches.around(pxla, "MeshExecutableFastpathData", instead=off_the_path)
+    _keep_off_the_path(observer, patches, module("jax._src.interpreters.pxla"), "MeshExecutableFastpathData")
     clear_fast_paths()
+
+
+def need_fields(owner: Any, name: str, *fields: str) -> None:
+    """Check that what JAX passes to its fast path has what is read there."""
+    there = getattr(need(owner, name), "_fields", ())
+    for field in fields:
+        if field not in there:
+            raise MissingSeamError(f"{name} has no {field}")
+
+
+def _keep_off_the_path(observer: Observer, patches: Patches, owner: Any, name: str) -> None:
+    need_fields(owner, name, "xla_executable")
+    patches.around(owner, name, instead=lambda built: None if observer.spans(built.xla_executable) else built)
 
 
 def clear_fast_paths() -> None:
@@ -67,9 +72,6 @@ def has_own_path() -> bool:
 def install_pmap(observer: Observer, patches: Patches) -> None:
     """Record which mapped function is called, and keep it off the C++ fast path if it spans processes."""
     pxla, api = module("jax._src.interpreters.pxla"), module("jax._src.api")
-    data = need(api, "_PmapFastpathData")
-    if "xla_executable" not in getattr(data, "_fields", ()):
-        raise MissingSeamError("_PmapFastpathData has no xla_executable")
     thread = observer.thread
 
     def before(fun: Any, *args: Any, **named: Any) -> None:
@@ -84,11 +86,8 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
             loose=True,
         )
 
-    def off_the_path(built: Any) -> Any:
-        return None if observer.spans(built.xla_executable) else built
-
+    _keep_off_the_path(observer, patches, api, "_PmapFastpathData")
     patches.around(pxla, "xla_pmap_impl_lazy", before)
-    patches.around(api, "_PmapFastpathData", instead=off_the_path)
 
 
 MOST = 64  # names

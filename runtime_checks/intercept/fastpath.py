@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, need_fields
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
@@ -180,16 +180,13 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
     """Intercept calls on the fast path without leaving it."""
     pxla = module("jax._src.interpreters.pxla")
-    fields = getattr(need(pxla, "MeshExecutableFastpathData"), "_fields", ())
-    for name in ("xla_executable", "in_device_local_layouts"):
-        if name not in fields:
-            raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
+    need_fields(pxla, "MeshExecutableFastpathData", "xla_executable", "in_device_local_layouts")
     need(pxla, "shard_args")
-    layout_type = _layout_type()
+    layouts = module("jax._src.layout")
+    layout_type = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
     hook_type, host_type = _hook_type(LayoutHook, layout_type), _hook_type(HostHook, layout_type)
     start = _any_layout(layout_type)
     journal = observer.own.journal
-    assert journal is not None, "this layer is for background mode"
     journal.in_barrier = lambda: observer.thread.in_barrier
 
     def hooked(built: Any) -> Any:
@@ -248,11 +245,6 @@ def _placing(
         return original(shardings, layouts, *rest, **named)
 
     return shard_args
-
-
-def _layout_type() -> Any:
-    layouts = module("jax._src.layout")
-    return getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
 
 
 def _any_layout(layout_type: Any) -> Any:

@@ -14,10 +14,9 @@ from spmdlint.runtime_checks.calls.frames import entered
 from spmdlint.runtime_checks.owners import owner_of
 
 DEPTH = 12
-PUBLIC = {
-    ("_identity_fn", "multihost_utils.py"): "process_allgather",
-    ("_psum", "multihost_utils.py"): "broadcast_one_to_all",
-}
+MODULE = "multihost_utils.py"
+BROADCAST = "broadcast_one_to_all"
+PUBLIC = {("_identity_fn", MODULE): "process_allgather", ("_psum", MODULE): BROADCAST}
 NAMELESS = ("<unknown>", "<unnamed")  # prefixes of JAX's names for callables that are not functions
 
 
@@ -120,10 +119,6 @@ def _closed_over(fun: Any) -> Iterator[Any]:
             continue
 
 
-MODULE = "multihost_utils.py"
-FUNCTION = "broadcast_one_to_all"
-
-
 def is_source(program: Program, frame: FrameType | None) -> bool | None:
     """Whether this process is the source of the broadcast in progress; None if the program is not part of one.
 
@@ -133,7 +128,7 @@ def is_source(program: Program, frame: FrameType | None) -> bool | None:
         return None
     while frame is not None:
         code = frame.f_code
-        if code.co_name == FUNCTION and PurePath(code.co_filename).name == MODULE:
+        if code.co_name == BROADCAST and PurePath(code.co_filename).name == MODULE:
             found = frame.f_locals.get("is_source")
             return found if found is None else bool(found)
         frame = frame.f_back

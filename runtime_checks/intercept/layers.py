@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
-from spmdlint.runtime_checks.intercept.checkpoints import install_checkpoints
-from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
-from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
+from spmdlint.runtime_checks.intercept.barriers import (
+    install_checkpoints,
+    install_client_barriers,
+    install_device_barriers,
+)
+from spmdlint.runtime_checks.intercept.context import (
+    install_compiler,
+    install_jit_calls,
+    install_lowerings,
+    install_static_arguments,
+)
 from spmdlint.runtime_checks.intercept.execution import (
     clear_fast_paths,
     has_own_path,
@@ -47,25 +54,33 @@ LAYERS = (
     Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
     Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),
 )
+FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
+CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", install_checkpoints)
 
 
 class Interception:
-    """The installed layers; ``state`` is "on" for each, or why it is off."""
+    """The layers that this JAX has seams for, installed; ``state`` is "on" for each, or why it is off.
 
-    def __init__(self, observer: Observer, patches_of: Callable[[str], Patches] | None = None) -> None:
+    ``patches_of`` makes the patches of a layer by its name.
+    """
+
+    def __init__(
+        self, observer: Observer, layers: Sequence[Layer] = LAYERS, patches_of: Callable[[str], Patches] | None = None
+    ) -> None:
         self.observer = observer
         self._patches_of = patches_of or (lambda _layer: Patches(observer.guard))
         self.state: dict[str, str] = {}
         self._patches: list[Patches] = []
         with suppress(Exception):
             hide_frames()
+        for layer in layers:
+            if layer.wanted():
+                self._add(layer)
 
-    def add(self, layer: Layer) -> None:
+    def _add(self, layer: Layer) -> None:
         """Install one layer, or note why that is impossible."""
         patches = self._patches_of(layer.name)
         try:
-            if not layer.wanted():
-                return
             layer.install(self.observer, patches)
         except Exception as error:  # a seam that is there may still be another one than it was
             patches.undo()
@@ -90,25 +105,9 @@ class Interception:
         self._patches.clear()
 
 
-FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
-
-
-CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", install_checkpoints)
-
-
 def layers_of(mode: str, checkpoints: bool = False) -> tuple[Layer, ...]:
     """The layers of a mode: lockstep takes every call off the fast path, background looks inside it."""
     layers = (*LAYERS, CHECKPOINTS) if checkpoints else LAYERS
     if mode != "background":
         return layers
     return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in layers)
-
-
-def install(
-    observer: Observer, layers: tuple[Layer, ...] = LAYERS, patches_of: Callable[[str], Patches] | None = None
-) -> Interception:
-    """Install all layers that this JAX has seams for; ``patches_of`` makes the patches of a layer by its name."""
-    interception = Interception(observer, patches_of)
-    for layer in layers:
-        interception.add(layer)
-    return interception

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spmdlint.runtime_checks.agreement.setup import meaningful_options
 from spmdlint.runtime_checks.background.member import Background
@@ -26,14 +26,12 @@ from spmdlint.runtime_checks.calls.communication import (
 from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order, keys_of
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
-from spmdlint.runtime_checks.intercept.copies import held_by
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
+from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
-
-if TYPE_CHECKING:
-    from spmdlint.runtime_checks.intercept.selftest import Probe
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 LOOKS = 8  # calls of a program, in background mode, for which arrays made of values from the host are looked at
@@ -115,6 +113,21 @@ class Known:
     broadcasts: bool = False
 
 
+@dataclass(slots=True)
+class Probe:
+    """What the layers see of the calls of a self-test: in Python, and inside the fast path."""
+
+    journal: Journal = field(default_factory=lambda: Journal(Ledger()))
+    dispatched: int = 0
+    known: Known | None = None
+
+    @property
+    def seen(self) -> int:
+        """The calls that were seen at all."""
+        self.journal.drain()
+        return self.dispatched + self.journal.made
+
+
 class _Thread(threading.local):
     context: Context | None = None
     static: Mapping[str, str] | None = None
@@ -137,7 +150,7 @@ class Observer:
         self.caller = caller
         self.own = own
         self.guard = caller.guard
-        self._background = background
+        self.background = background
         self.thread = _Thread()
         self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
         self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
@@ -161,20 +174,22 @@ class Observer:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
             used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
-            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used=used))
+            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used))
         return compiled
 
     def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
         """Describe a module, its devices, and the configuration and options with which it is compiled."""
         process_of = tuple(int(device.process_index) for device in devices)
         text = canonical(operation.get_asm(enable_debug_info=False))
+        kept = len(text) < MAX_KEPT
+        located = operation.get_asm(enable_debug_info=True, large_elements_limit=16) if kept else ""
         overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
-            packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
-            located=_located(operation) if len(text) < MAX_KEPT else None,
+            packed=zlib.compress(text.encode(), 1) if kept else None,
+            located=zlib.compress(located.encode(), 1) if kept else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(text, process_of),
             together=_shares_autotuning(devices),
@@ -227,13 +242,14 @@ class Observer:
         else:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
-        agreed = context.agreed if context is not None else None
+        context = context or self._from_debug(execute)
+        agreed = context.agreed
         if agreed is None and self.thread.in_barrier:
             return None
-        used = _used(execute, values) if context is None or context.broadcast is None else context.broadcast
-        call = self._call(known.program, known.compiled, context, values, execute, used)
+        used = _used(execute, values) if context.broadcast is None else context.broadcast
+        call = self._call(known.program, known.compiled, context, values, used)
         known.broadcasts = call.source is not None
-        if call.given and self._background is not None:
+        if call.given and self.background is not None:
             self._look_at(call, sorted(used))
         return known.program, self.caller.call(call) if agreed is None else agreed, call.given
 
@@ -251,8 +267,8 @@ class Observer:
         if not isinstance(outputs, list | tuple):
             return
         if not program.communicates and given:
-            self.own.values.derived(program.digest, given, outputs, _where(sys._getframe(1), program.function))
-        if self._background is None:
+            self.own.values.derived(program.digest, given, outputs, where_called(sys._getframe(1), program.function))
+        if self.background is None:
             last = self.own.ledger.last
             site = last.site if last is not None and program.communicates else None
             where = f" (call {last.index}, {site.short})" if last is not None and site is not None else ""
@@ -263,23 +279,6 @@ class Observer:
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
         return executable is not None and self.thread.spanning is executable and not self.closed
-
-    def made(
-        self, sharding: Any, shape: Sequence[int], pieces: Mapping[Any, Any], array: Any, placed: bool = False
-    ) -> None:
-        """A maker has made an array over several processes of pieces, by this process's devices.
-
-        ``placed`` pieces are there already. They, and what some processes hold copies of and not all, are compared in
-        lockstep only, where a value that one process cannot tell costs nothing.
-        """
-        if not pieces or self.thread.placing:
-            return
-        held = held_by(sharding, tuple(shape), self.caller.me)
-        if held is None or ((placed or held.some) and self._background is not None):
-            return
-        copies = [pieces[device] for device in held.devices if device in pieces]
-        if len(copies) == len(held.devices):
-            self.own.values.made(array, copies, _where(sys._getframe(1), "_maker"), held.some)
 
     def _look_at(self, call: Call, used: Sequence[int]) -> None:
         """Note which arguments of a call, of those that its program uses, come from the host, and which are made of it.
@@ -310,9 +309,10 @@ class Observer:
             compiled = self._unseen(execute)
         known = None
         if compiled is not None and self.caller.me in compiled.process_of:
-            known = Known(self._program(compiled, context or self._from_debug(execute)), compiled)
-            if known.program.function == "?":
-                known = Known(self._named_after(execute, compiled), compiled)
+            program = self._program(compiled, context or self._from_debug(execute))
+            if program.function == "?":
+                program = self._named_after(execute, compiled)
+            known = Known(program, compiled)
         self._known[execute] = known
         return known
 
@@ -330,14 +330,13 @@ class Observer:
             executable=identity_of_executable(execute.xla_executable, texts),
         )
 
-    def _from_debug(self, execute: Any) -> Context | None:
+    def _from_debug(self, execute: Any) -> Context:
+        """What is known of the call of an executable without its context."""
         debug = self._debug.get(execute)
-        if debug is None:
-            return None
         return Context("?", getattr(debug, "func_src_info", None), (), getattr(debug, "arg_names", None))
 
-    def _program(self, compiled: Compiled, context: Context | None) -> Program:
-        name, place = identity_of(context.source, context.name) if context else ("?", None)
+    def _program(self, compiled: Compiled, context: Context) -> Program:
+        name, place = identity_of(context.source, context.name)
         return Program(
             function=name,
             defined_at=place,
@@ -346,8 +345,8 @@ class Observer:
             module=compiled.module,
             executable=compiled.executable,
             environment=compiled.environment,
-            order=key_order(context.names) if context else None,
-            keys=container_order(keys_of(context.tree)) if context else None,
+            order=key_order(context.names),
+            keys=container_order(keys_of(context.tree)),
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
@@ -355,29 +354,25 @@ class Observer:
     def _named_after(self, execute: Any, compiled: Compiled) -> Program:
         """Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide."""
         found = _WRAPPED_NAME.match(str(execute.name))
-        context = Context(found[1] if found else str(execute.name), None, (), None)
-        program = self._program(compiled, context)
-        return replace(program, identified=False)
+        name = found[1] if found else str(execute.name)
+        return replace(self._program(compiled, Context(name, None, (), None)), identified=False)
 
     def _call(
         self,
         program: Program,
         compiled: Compiled,
-        context: Context | None,
+        context: Context,
         values: Sequence[Any],
-        execute: Any = None,
-        used: Collection[int] | None = None,
+        used: Collection[int] | None,
     ) -> Call:
         site = user_site(sys._getframe(2))
-        debug = self._debug.get(execute) if execute is not None else None
-        names = context.names if context is not None else getattr(debug, "arg_names", None)
         return Call(
             program=program,
             site=site,
             values=values,
-            names=names,
-            tree=context.tree if context is not None else None,
-            static=context.static if context is not None else {},
+            names=context.names,
+            tree=context.tree,
+            static=context.static,
             tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,
             source=is_source(program, sys._getframe(2)),
@@ -385,7 +380,7 @@ class Observer:
         )
 
 
-def _where(frame: FrameType, function: str) -> str:
+def where_called(frame: FrameType, function: str) -> str:
     """A function, or if it is a private one, that of JAX which the program has called; and the line."""
     site = user_site(frame)
     called = entered(frame) if function.startswith("_") else None
@@ -408,11 +403,6 @@ def _used_by(jaxpr: Any) -> Collection[int] | None:
         return None
     used = {id(one) for equation in inside.eqns for one in equation.invars} | {id(one) for one in inside.outvars}
     return {number for number, one in enumerate(inside.invars) if id(one) in used}
-
-
-def _located(operation: Any) -> bytes:
-    text = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
-    return zlib.compress(text.encode(), 1)
 
 
 def _communication(texts: Sequence[str] | None, process_of: Sequence[int]) -> Communication:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 
 
 class MissingSeamError(Exception):

@@ -20,14 +20,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 from spmdlint.runtime_checks.launch import cluster, findings
-from spmdlint.runtime_checks.launch.early import ASKED_BY, answer_of
-from spmdlint.runtime_checks.launch.guard import end_all
+from spmdlint.runtime_checks.launch.cluster import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
-from spmdlint.runtime_checks.launch.service import held_port
+from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.options import (
     INTERRUPTED_STATUS,
@@ -36,13 +35,13 @@ from spmdlint.runtime_checks.options import (
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
     too_many,
+    unsupported,
 )
-from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
+from spmdlint.runtime_checks.recording.retention import only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
 from spmdlint.runtime_checks.reporting.sentences import name_processes
-from spmdlint.runtime_checks.supported import unsupported
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
@@ -55,7 +54,7 @@ ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 STATES_WITHIN_INTERRUPT = 1.0
-SHOWN_OF_LOG = 2000  # characters
+SHOWN_OF_LOG = 16  # lines
 
 
 class LaunchError(Exception):
@@ -85,14 +84,15 @@ def launch(plan: Plan) -> tuple[Report, int]:
     refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
     if refused is not None:
         raise LaunchError(refused)
-    with (
-        ExitStack() as folders,
-        held_port() as port,
-        tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch,
-        _Launcher(plan, Path(scratch), port) as running,
-    ):
+    with ExitStack() as held:
         for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
-            folders.enter_context(_own(folder))
+            held.enter_context(_own(folder))
+        port = held.enter_context(held_port())
+        scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="spmdlint-run-"))
+        running = _Launcher(plan, Path(scratch), port)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            held.callback(signal.signal, number, signal.signal(number, running.on_signal))
+        held.callback(running.end)
         report, status = running.run()
         running.end_job()
         show(report)
@@ -106,11 +106,10 @@ def launch(plan: Plan) -> tuple[Report, int]:
 class _Launcher:
     def __init__(self, plan: Plan, scratch: Path, port: int) -> None:
         self._plan = plan
-        self._port = port
+        self._address = f"127.0.0.1:{port}"
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
-        self._service: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._service = self._start_service()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
@@ -118,22 +117,14 @@ class _Launcher:
         self._interrupted_at = 0.0
         self._followed = self._told_of_wait = False
         self._at_interrupt: dict[int, State] | None = None
-        self._handlers: dict[int, signal._HANDLER] = {}
         self._began = time.monotonic()
         self._timed_out = self._over = False
 
-    def __enter__(self) -> _Launcher:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._handlers[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def end(self) -> None:
+        """End everything that was started."""
         self.end_job()
-        self._dismiss_guard()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._service.kill()
+        self._service.communicate()
 
     def end_job(self) -> None:
         """End what is left of the job."""
@@ -147,21 +138,13 @@ class _Launcher:
         if sys.platform.startswith("linux"):
             end_all(str(self._folder.folder))
         self._output.drain()
-        if self._service is not None:
-            self._service.kill()
-            self._service.wait()
-            if self._service.stdin is not None:
-                self._service.stdin.close()
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
-        self._start_guard()
-        address = f"127.0.0.1:{self._port}"
-        self._start_service(address)
         for number in range(self._plan.processes):
             if self._is_late() or self._interrupts:
                 break
-            self._start_process(number, address)
+            self._start_process(number)
         if self._interrupts and len(self._processes) < self._plan.processes:
             self._kill_rest()
         while len(self._ended) < len(self._processes):
@@ -193,55 +176,29 @@ class _Launcher:
     def _is_late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
-    def _start_guard(self) -> None:
-        """Whatever ends this launcher, what it has started ends with it (Linux)."""
-        if sys.platform.startswith("linux"):
-            words = [*command_of("spmdlint.runtime_checks.launch.guard"), str(self._folder.folder)]
-            self._guard = subprocess.Popen(  # noqa: S603
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-
     def interrupted(self) -> bool:
         """Whether this launcher was interrupted."""
         return bool(self._interrupts)
 
     def guard(self, leader: int) -> None:
-        """What this process has started ends with this launcher, too."""
-        self._tell_guard(str(leader))
+        """What this process has started ends with this launcher, too, whatever ends that (Linux)."""
+        assert self._service.stdin is not None
+        with suppress(OSError):  # it was ended; the processes of the job still end with this one
+            self._service.stdin.write(f"{leader}\n".encode())
+            self._service.stdin.flush()
 
-    def _tell_guard(self, word: str) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            try:
-                self._guard.stdin.write(f"{word}\n".encode())
-                self._guard.stdin.flush()
-            except OSError:
-                return  # it was ended; the processes of the job still end with this one
-
-    def _dismiss_guard(self) -> None:
-        self._tell_guard("done")
-        if self._guard is not None and self._guard.stdin is not None:
-            with suppress(OSError):
-                self._guard.stdin.close()
-            self._guard.wait()
-
-    def _start_service(self, address: str) -> None:
-        words = [*command_of("spmdlint.runtime_checks.launch.service"), address, str(self._plan.processes)]
-        environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
+    def _start_service(self) -> subprocess.Popen[bytes]:
+        about = [self._address, str(self._plan.processes), str(self._folder.folder)]
         with (self._folder.folder / "service.log").open("wb") as log:
-            self._service = subprocess.Popen(  # noqa: S603
-                words,
+            return subprocess.Popen(  # noqa: S603
+                [*command_of("spmdlint.runtime_checks.launch.service"), *about],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                env=environment,
                 start_new_session=True,
             )
 
-    def _start_process(self, number: int, address: str) -> None:
+    def _start_process(self, number: int) -> None:
         plan = self._plan
         environment = {
             **os.environ,
@@ -250,7 +207,7 @@ class _Launcher:
             "PYTHONUNBUFFERED": "1",
             "JAX_PLATFORMS": "cpu",
             cluster.DEVICES: str(plan.devices),
-            cluster.COORDINATOR: address,
+            cluster.COORDINATOR: self._address,
             cluster.COUNT: str(plan.processes),
             PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
@@ -282,9 +239,10 @@ class _Launcher:
                 self._ended[number] = Ended(process.returncode, time.monotonic(), by_launcher=ours)
                 self._folder.put_gone(number, process.returncode)
         service = self._service
-        if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
-            log = (self._folder.folder / "service.log").read_text(errors="replace")
-            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{_end_of(log)}")
+        if service.poll() is not None and len(self._ended) < len(self._processes):
+            log = (self._folder.folder / "service.log").read_text(errors="replace").splitlines()
+            shown = "\n".join(log if len(log) <= SHOWN_OF_LOG else ["...", *log[-SHOWN_OF_LOG:]])
+            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{shown}")
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
@@ -370,7 +328,7 @@ class _Launcher:
         """Those of some processes that run and have not said where they are."""
         return [number for number in numbers if number not in self._ended and not self._folder.state(number)]
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
         """An interrupt is passed on once the processes have said where they are; a second one at once."""
         self._interrupts.append(number)
         if len(self._interrupts) == 1:
@@ -418,14 +376,6 @@ def _installed_jax() -> str | None:
         return None
 
 
-def _end_of(log: str) -> str:
-    """The last lines of a log, whole ones."""
-    if len(log) <= SHOWN_OF_LOG:
-        return log
-    lines = log[-SHOWN_OF_LOG:].splitlines(keepends=True)
-    return "".join(["...\n", *lines[1:]])
-
-
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         os.killpg(process.pid, number)
@@ -460,23 +410,20 @@ def _own(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+    """A file that is written at the end; leaves none if nothing was written.
 
     Raises :class:`LaunchError` before a long run if that cannot be.
     """
     existed = path.exists()
     try:
-        file = path.open("ab")
+        path.open("ab").close()
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    with file:
-        if path.is_file() and not only_writer(file.fileno()):
-            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
-        try:
-            yield
-        finally:
-            if not existed and path.is_file() and not path.stat().st_size:
-                path.unlink()
+    try:
+        yield
+    finally:
+        if not existed and path.is_file() and not path.stat().st_size:
+            path.unlink()
 
 
 def show(report: Report) -> None:

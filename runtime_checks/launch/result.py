@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.history import judge, read_history
+from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
-from spmdlint.runtime_checks.records import Place, ProgramRecord, State, Verdict
-from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE, ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.records import Place, State, Verdict
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     alike,
     call_words,
@@ -204,7 +205,7 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         lines = read_lines(folder / f"{number}.ledger")
         programs[number], omitted[number] = lines.programs, lines.omitted
-    report = judge(histories, lambda process, digest: programs[process].get(digest, ProgramRecord()))
+    report = judge(histories, Evidence(programs))
     if report is not None:
         report.notes += not_recorded(omitted)
     return report
@@ -215,23 +216,16 @@ def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> N
 
     Nobody has seen a difference: the calls came in one order, and the backend has run them in another.
     """
-    aborted = [number for number, one in ended.items() if one.status == -signal.SIGABRT]
-    made = {number: calls for number in aborted if (calls := _calls_of_threads(folder / f"{number}.ledger"))}
-    if report.verdict == "failed" and made:
-        told = "; ".join(f"in {name_processes(numbers)}, {calls}" for calls, numbers in alike(made).items())
-        report.message = (
-            f"several threads make parallel calls, whose order is determined only if each waits for the other: {told}. "
-            f"Then {report.message}"
-        )
-        report.explained_by, report.advice = [THREADS_RULE], ADVICE_ON["threads"]
-
-
-def _calls_of_threads(recording: Path) -> str:
-    """The last calls of the main thread and of others, if other threads made calls."""
-    last: dict[bool, Row] = {row.aside: row for row in read(recording)}
-    words = {False: "the main thread calls", True: "another thread calls"}
-    told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
-    return " and ".join(told) if True in last else ""
+    if report.verdict != "failed":
+        return
+    threads: dict[int, list[str]] = {}
+    for number in (number for number, one in ended.items() if one.status == -signal.SIGABRT):
+        last: dict[bool, Row] = {row.aside: row for row in read(folder / f"{number}.ledger")}
+        words = {False: "the main thread calls", True: "another thread calls"}
+        told = (f"{words[aside]} {call_words(row.place())}" for aside, row in sorted(last.items()))
+        if True in last:
+            threads[number] = [" and ".join(told)]
+    blaming_threads(report, threads)
 
 
 def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:

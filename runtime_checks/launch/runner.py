@@ -13,8 +13,7 @@ from typing import Any, get_args
 
 from spmdlint.runtime_checks.api import decide, enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
-from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
-from spmdlint.runtime_checks.launch.early import answer_in
+from spmdlint.runtime_checks.launch.cluster import answer_in, die_with_launcher, join_cluster
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State

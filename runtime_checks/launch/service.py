@@ -1,20 +1,41 @@
-"""The job's coordination service in a separate process, so that it outlives every process of the job, and its port.
+"""The process beside those of a job: the job's coordination service, so that it outlives them, and their guard.
 
-Its arguments are the address and the number of processes. It serves until its standard input ends, which it does when
-the launcher ends.
+Its arguments are the address, the number of processes and the folder of the run. It serves until its standard input
+ends, which it does when the launcher ends, even by SIGKILL; a launcher that has cleaned up itself has ended it before.
+The kernel ends the processes of a job with their launcher, but not what these have forked: that ends then, too.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.launch.cluster import die_with_launcher
+from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
 
 HEARTBEAT_TIMEOUT = 3600  # the launcher detects deaths itself, and a stopped process may continue
+FOR = 5.0  # seconds for which it looks again: what is being forked just now is not seen yet
+AGAIN = 0.1
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the end of the launcher, which names the processes that it starts; then end these."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # these are for the launcher, whose end is what counts
+    address, count, folder = arguments
+    service = start(address, int(count))
+    leaders = [int(line) for line in sys.stdin if line.strip().isdigit()]
+    end_all(folder, leaders)
+    shutil.rmtree(folder, ignore_errors=True)
+    del service
+    return 0
 
 
 def start(address: str, count: int) -> Any:
@@ -32,13 +53,33 @@ def with_heartbeats(make: Callable[..., Any], timeout: int, *words: Any, **named
         return make(*words, **named, heartbeat_interval=10, max_missing_heartbeats=timeout // 10)
 
 
-def main(arguments: list[str]) -> int:
-    """Serve until the launcher ends."""
-    die_with_launcher()
-    service = start(arguments[0], int(arguments[1]))
-    sys.stdin.buffer.read()
-    del service
-    return 0
+def members(folder: str, leaders: Iterable[int] = ()) -> set[int]:
+    """The processes of a run (Linux): of the sessions of these leaders, or with its folder in their environment.
+
+    A process inherits the environment also if it makes a session of its own; and the session also if it overwrites its
+    environment, as programs do that change their title.
+    """
+    sessions, mark = set(leaders), os.fsencode(f"{RUN_FOLDER_VARIABLE}={folder}") + b"\0"
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+            dead, session = status[0] in (b"Z", b"X"), int(status[3])
+            if not dead and (session in sessions or mark in (entry / "environ").read_bytes() + b"\0"):
+                found.add(int(entry.name))
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended, or belongs to another user
+    return found - {os.getpid()}
+
+
+def end_all(folder: str, leaders: Iterable[int] = ()) -> None:
+    """End the processes of a run, until there are none."""
+    limit = time.monotonic() + FOR
+    while time.monotonic() < limit and (left := members(folder, leaders)):
+        for number in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(AGAIN)
 
 
 @contextmanager

@@ -1,29 +1,21 @@
-"""What the page shows, as one JSON object: the report, the table of calls, and source lines.
+"""What the page shows, as one JSON object for its script: the report, the table of calls, and source lines.
 
 The table is written once for all processes: the usual call of each row, and for each process what differs from it.
+Source lines come from the program's own folders only: a recording comes from other hosts, and a page may be passed on,
+so a path in it must not bring in any other file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.offline import Recorded
-from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, Lane, align
-from spmdlint.runtime_checks.page.data import (
-    Document,
-    ShownFinding,
-    ShownModule,
-    ShownModuleSide,
-    ShownProgram,
-    ShownSide,
-    Table,
-    Words,
-)
-from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.records import Finding, ModuleDifference
+from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, align
+from spmdlint.runtime_checks.records import ModuleDifference, ProgramRecord
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import (
     ProcessReport,
@@ -33,15 +25,18 @@ from spmdlint.runtime_checks.reporting.report import (
     uneven_arguments,
     uneven_static,
 )
-from spmdlint.runtime_checks.reporting.sentences import name_processes
+from spmdlint.runtime_checks.reporting.sentences import capitalized, name_processes
 
 MAX_CELLS = 3_000_000  # rows times processes: above this, the rows around the difference are kept
+MAX_TEXT = 20_000
 MAX_ARGUMENTS = 200  # of one process in the report
 MAX_TOLD_ARGUMENTS = 20_000  # of all calls in the table together
 MAX_EXCERPTS = 200
 AROUND_DIFFERENCE = 160  # characters of a module's line on each side of what differs
 MAX_DIFFERENCE = 600
-_NAMED: tuple[Literal["name", "value", "defined_at"], ...] = ("name", "value", "defined_at")
+AROUND = 2  # lines of an excerpt on each side
+MAX_BYTES = 4 << 20
+MAX_LINE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +56,39 @@ class Job:
     told: Sequence[str] = ()
 
 
-def document(job: Job) -> Document:
-    """The object that the page shows."""
-    report = job.report
-    aligned = align(job.recorded.rows)
+def document(job: Job) -> dict[str, Any]:
+    """The object that the page shows: the report without its processes, with what is made of them and of the calls.
+
+    ``omitted`` is how many rows before and after the table are left out.
+    """
+    report, aligned = job.report, align(job.recorded.rows)
     mark = min((row for one in job.marks if (row := _marked(one, aligned)) is not None), default=None)
     kept = _kept(aligned, mark)
-    table = _Table(aligned, aligned.rows[kept.start : kept.stop], job.recorded)
+    table = _table(aligned, kept, job.recorded.programs)
     places = [(process.filename, process.line) for process in report.processes.values()]
-    places += table.places()
-    return {
+    places += [(table["files"][file], line) for _, _, file, line in table["calls"]]
+    told = {
+        **asdict(replace(report, processes={}, notes=[*report.notes, *job.told])),
         "made_by": f"spmdlint {__version__}",
         "made": job.made,
-        "command": plain(job.command),
-        "verdict": report.verdict,
-        "kind": report.kind,
-        "message": plain(report.message, 20_000),
-        "advice": report.advice,
-        "rules": list(report.explained_by),
+        "command": job.command,
         "sides": _sides(report),
-        "module": _module(report.module),
-        "findings": [_finding(found) for found in report.findings],
-        "notes": [plain(note) for note in (*report.notes, *job.told)],
-        "versions": {plain(name): plain(text) for name, text in report.versions.items()},
-        "layers": {plain(name): plain(text) for name, text in report.layers.items()},
         "states": {number: process.state for number, process in report.processes.items()},
-        "calls": table.as_data(mark),
+        "module": _module(report.module),
         "omitted": [kept.start, len(aligned.rows) - kept.stop],
         "excerpts": _excerpts(places, job.sources),
     }
+    table |= {"files": _plain(table["files"]), "mark": None if mark is None else mark - kept.start}
+    return {**_plain(told), "calls": table}
+
+
+def _plain(told: Any) -> Any:
+    """Data with its texts as they may be shown."""
+    if isinstance(told, str):
+        return plain(told, MAX_TEXT)
+    if isinstance(told, Mapping):
+        return {_plain(name): _plain(value) for name, value in told.items()}
+    return [_plain(one) for one in told] if isinstance(told, list | tuple) else told
 
 
 def _marked(mark: tuple[Sequence[int], int], aligned: Aligned) -> int | None:
@@ -108,149 +107,116 @@ def _kept(aligned: Aligned, mark: int | None) -> range:
     return range(max(0, last - most), last)
 
 
-class _Table:
-    """The rows with everything in them by number."""
+def _table(aligned: Aligned, kept: range, known: Mapping[int, Mapping[str, ProgramRecord]]) -> dict[str, Any]:
+    """The kept rows by column, with everything in them by number.
 
-    def __init__(self, aligned: Aligned, rows: Sequence[Key], recorded: Recorded) -> None:
-        self._aligned = aligned
-        self._rows = rows
-        self._recorded = recorded
-        self._offset = aligned.rows.index(rows[0]) if rows else 0
-        self._groups = {group: number for number, group in enumerate(aligned.members)}
-        self._calls: dict[Call, int] = {}
-        self._files: dict[str | None, int] = {}
-        self._programs: dict[str, int] = {}
-        self._usual = [aligned.usual(row) for row in rows]
-        self._usual_numbers = [self._number(call) for call in self._usual]
-        self._other = {process: self._others(lane) for process, lane in aligned.lanes.items()}
-
-    def _number(self, call: Call) -> int:
-        return self._calls.setdefault(call, len(self._calls))
-
-    def _others(self, lane: Lane) -> list[int]:
-        """The rows in which a process calls something else, each with the number of that call."""
-        found: list[int] = []
-        for number, row in enumerate(self._rows):
+    A call is the number of its program, the function, the number of its file, and the line. A lane has its first and
+    last call by group, and in turn each row and call in which it differs from the usual.
+    """
+    rows: Sequence[Key] = aligned.rows[kept.start : kept.stop]
+    groups = {group: number for number, group in enumerate(aligned.members)}
+    calls: dict[Call, int] = {}
+    programs: dict[str, int] = {}
+    files: dict[str | None, int] = {}
+    usual = [aligned.usual(row) for row in rows]
+    numbers = [calls.setdefault(call, len(calls)) for call in usual]
+    lanes: list[dict[str, Any]] = []
+    for process, lane in aligned.lanes.items():
+        other: list[int] = []
+        for place, row in enumerate(rows):
             call = lane.calls.get(row)
-            if call is not None and call != self._usual[number]:
-                found += (number, self._number(call))
-        return found
-
-    def places(self) -> list[tuple[str | None, int | None]]:
-        """The lines that are called from."""
-        return [(filename, line) for _, _, filename, line in self._calls]
-
-    def as_data(self, mark: int | None) -> Table:
-        """The table; ``mark`` is the row of the difference among all rows."""
-        calls = [
-            (
-                self._programs.setdefault(digest, len(self._programs)),
-                plain(str(function or "?"), 200),
-                self._files.setdefault(filename, len(self._files)),
-                line,
-            )
-            for digest, function, filename, line in self._calls
-        ]
-        at = None if mark is None else mark - self._offset
-        return {
-            "groups": [
-                {"members": list(members), "named": name_processes(members)}
-                for members in self._aligned.members.values()
-            ],
-            "rows": {
-                "group": [self._groups[group] for group, _ in self._rows],
-                "index": [index for _, index in self._rows],
-                "call": self._usual_numbers,
-            },
-            "lanes": [
-                {
-                    "process": process,
-                    "spans": {str(self._groups[group]): span for group, span in lane.spans.items()},
-                    "other": self._other[process],
-                }
-                for process, lane in self._aligned.lanes.items()
-            ],
-            "calls": calls,
-            "files": [None if filename is None else plain(str(filename)) for filename in self._files],
-            "programs": self._told_programs(),
-            "mark": at,
-        }
-
-    def _told_programs(self) -> list[ShownProgram | None]:
-        """What is known of each program, in the order of their numbers; arguments up to a limit in all."""
-        found: list[ShownProgram | None] = []
-        left = MAX_TOLD_ARGUMENTS
-        for digest in self._programs:
-            known = (programs[digest] for programs in self._recorded.programs.values() if digest in programs)
-            record = next(known, None)
-            if record is None:
-                found.append(None)
-                continue
-            arguments = [plain(argument_words(one)) for one in (record.get("arguments") or [])[: min(left, 100)]]
-            left -= len(arguments)
-            static = {plain(name): plain(value) for name, value in (record.get("static") or {}).items()}
-            told: ShownProgram = {"static": static, "arguments": arguments}
-            for field in _NAMED:
-                if value := record.get(field):
-                    told[field] = plain(value)
-            found.append(told)
-        return found
+            if call is not None and call != usual[place]:
+                other += (place, calls.setdefault(call, len(calls)))
+        spans = {str(groups[group]): span for group, span in lane.spans.items()}
+        lanes.append({"process": process, "spans": spans, "other": other})
+    told = [
+        (
+            programs.setdefault(digest, len(programs)),
+            plain(str(function or "?"), MAX_TEXT),
+            files.setdefault(filename, len(files)),
+            line,
+        )
+        for digest, function, filename, line in calls
+    ]
+    return {
+        "groups": [
+            {"members": list(members), "named": name_processes(members)} for members in aligned.members.values()
+        ],
+        "rows": {
+            "group": [groups[group] for group, _ in rows],
+            "index": [index for _, index in rows],
+            "call": numbers,
+        },
+        "lanes": lanes,
+        "calls": told,
+        "files": list(files),
+        "programs": _plain(_programs(programs, known)),
+    }
 
 
-def _sides(report: Report) -> list[ShownSide]:
-    """The processes of the report, equal ones together."""
+def _programs(digests: Iterable[str], known: Mapping[int, Mapping[str, ProgramRecord]]) -> list[dict[str, Any] | None]:
+    """What is known of each program; arguments up to a limit in all."""
+    found: list[dict[str, Any] | None] = []
+    left = MAX_TOLD_ARGUMENTS
+    for digest in digests:
+        record = next((programs[digest] for programs in known.values() if digest in programs), None)
+        if record is None:
+            found.append(None)
+            continue
+        arguments = [argument_words(one) for one in (record.get("arguments") or [])[: min(left, 100)]]
+        left -= len(arguments)
+        named = {name: value for name in ("name", "value", "defined_at") if (value := record.get(name))}
+        found.append({**named, "static": record.get("static") or {}, "arguments": arguments})
+    return found
+
+
+def _sides(report: Report) -> list[dict[str, Any]]:
+    """The processes of the report, equal ones together; ``more`` is how many of their arguments are left out."""
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     return [_side(numbers, process, uneven, odd) for numbers, process in folded(report.processes)]
 
 
-def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set[str]) -> ShownSide:
-    arguments: list[Words] = [
-        {"words": plain(argument_words(argument)), "differs": str(argument.get("path")) in uneven}
-        for argument in process.arguments or []
-    ]
-    arguments.sort(key=lambda argument: not argument["differs"])
-    named = name_processes(numbers)
+def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set[str]) -> dict[str, Any]:
+    arguments = sorted(process.arguments or [], key=lambda argument: str(argument.get("path")) not in uneven)
     return {
         "processes": numbers,
-        "named": named[0].upper() + named[1:],
+        "named": capitalized(name_processes(numbers)),
         "state": process.state,
         "index": process.index,
-        "function": None if process.function is None else plain(process.function, 200),
-        "file": None if process.filename is None else plain(process.filename),
+        "function": process.function,
+        "file": process.filename,
         "line": process.line,
-        "detail": None if process.detail is None else plain(process.detail, 20_000),
+        "detail": process.detail,
         "static": [
-            {"words": plain(f"{name} = {value}"), "differs": name in odd}
-            for name, value in (process.static or {}).items()
+            {"words": f"{name} = {value}", "differs": name in odd} for name, value in (process.static or {}).items()
         ],
-        "arguments": arguments[:MAX_ARGUMENTS],
+        "arguments": [
+            {"words": argument_words(argument), "differs": str(argument.get("path")) in uneven}
+            for argument in arguments[:MAX_ARGUMENTS]
+        ],
         "more": max(0, len(arguments) - MAX_ARGUMENTS),
-        "stack": [plain(frame) for frame in process.stack or []],
+        "stack": process.stack or [],
     }
 
 
-def _module(module: ModuleDifference | None) -> ShownModule | None:
+def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
     """The first line at which the modules differ, in three parts: what differs, and what is equal around it."""
     if module is None or not module["sides"]:
         return None
     texts = [side["text"] for side in module["sides"]]
     begin = _shared(texts)
     end = _shared([text[begin:][::-1] for text in texts])
-    told: list[ShownModuleSide] = []
-    for side, text in zip(module["sides"], texts, strict=True):
-        before, middle, after = text[:begin], text[begin : len(text) - end], text[len(text) - end :]
-        source = side["source"]
-        named = name_processes(side["processes"])
-        told.append(
-            {
-                "named": named[0].upper() + named[1:],
-                "before": plain(("..." if begin > AROUND_DIFFERENCE else "") + before[-AROUND_DIFFERENCE:]),
-                "differs": plain(middle, MAX_DIFFERENCE),
-                "after": plain(after[:AROUND_DIFFERENCE] + ("..." if end > AROUND_DIFFERENCE else "")),
-                "source": None if source is None else plain(source),
-            }
-        )
-    return {"line": module["line"], "sides": told}
+    sides = [
+        {
+            "named": capitalized(name_processes(side["processes"])),
+            "before": ("..." if begin > AROUND_DIFFERENCE else "") + text[:begin][-AROUND_DIFFERENCE:],
+            "differs": plain(text[begin : len(text) - end], MAX_DIFFERENCE),
+            "after": text[len(text) - end :][:AROUND_DIFFERENCE] + ("..." if end > AROUND_DIFFERENCE else ""),
+            "source": side["source"],
+        }
+        for side, text in zip(module["sides"], texts, strict=True)
+    ]
+    return {"line": module["line"], "sides": sides}
 
 
 def _shared(texts: Sequence[str]) -> int:
@@ -261,13 +227,37 @@ def _shared(texts: Sequence[str]) -> int:
     return min(map(len, texts))
 
 
-def _finding(found: Finding) -> ShownFinding:
-    return {
-        "code": plain(found["code"]),
-        "place": plain(found["place"]),
-        "message": plain(found["message"]),
-        "steps": [{"place": plain(step["place"]), "message": plain(step["message"])} for step in found["related"]],
-    }
+class Sources:
+    """The files below some folders, as they were at the time of the job."""
+
+    def __init__(self, folders: Sequence[Path], unchanged_since: float | None = None) -> None:
+        self._folders = [folder.resolve() for folder in folders]
+        self._unchanged_since = unchanged_since
+        self._lines: dict[str, list[str]] = {}
+
+    def around(self, filename: str | None, line: int | None) -> list[tuple[int, str]]:
+        """The numbered lines around a line; none if the file is not there, or was changed since."""
+        if not filename or not line:
+            return []
+        if filename not in self._lines:
+            self._lines[filename] = self._read(Path(filename))
+        lines = self._lines[filename]
+        if not 0 < line <= len(lines):
+            return []
+        first, last = max(1, line - AROUND), min(len(lines), line + AROUND)
+        return [(number, lines[number - 1][:MAX_LINE]) for number in range(first, last + 1)]
+
+    def _read(self, path: Path) -> list[str]:
+        try:
+            found = path.resolve()
+            if found.suffix != ".py" or not any(found.is_relative_to(folder) for folder in self._folders):
+                return []
+            about = found.stat()
+            if about.st_size > MAX_BYTES or (self._unchanged_since and about.st_mtime > self._unchanged_since):
+                return []
+            return found.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
 
 
 def _excerpts(places: Iterable[tuple[str | None, int | None]], sources: Sources) -> dict[str, list[tuple[int, str]]]:
@@ -275,5 +265,5 @@ def _excerpts(places: Iterable[tuple[str | None, int | None]], sources: Sources)
     for filename, line in dict.fromkeys(places):
         lines = sources.around(filename, line)
         if lines and len(found) < MAX_EXCERPTS:
-            found[plain(f"{filename}:{line}")] = [(number, plain(text)) for number, text in lines]
+            found[f"{filename}:{line}"] = lines
     return found

@@ -10,18 +10,17 @@ import hashlib
 import html
 import json
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
-from spmdlint.runtime_checks.page.data import Document
-from spmdlint.runtime_checks.page.document import Job, document
-from spmdlint.runtime_checks.page.excerpts import Sources
-from spmdlint.runtime_checks.recording.retention import earlier, job_of
+from spmdlint.runtime_checks.page.document import Job, Sources, document
+from spmdlint.runtime_checks.recording.retention import earlier_jobs, job_of
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
@@ -49,9 +48,7 @@ def recorded_job(folder: Path, recorded: Recorded) -> Job:
     findings.join(report, ())
     times = [path.stat().st_mtime for process in recorded.rows if (path := folder / f"{process}.ledger").exists()]
     ended = max(times)
-    told = [*found.earlier, *found.notes]
-    if before := ", ".join(str(path) for path in earlier(folder)):
-        told.append(f"Earlier jobs are recorded in {before}.")
+    told = [*found.earlier, *found.notes, *earlier_jobs(folder)]
     sources = Sources([Path.cwd()], ended)
     made = _written(datetime.fromtimestamp(ended))
     return Job(report, recorded, sources, _marks(report, found), made=made, told=told)
@@ -119,7 +116,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _embedded(data: Document) -> str:
+def _embedded(data: Mapping[str, Any]) -> str:
     """JSON that may stand in a script element: nothing in it ends the element or begins another."""
     text = json.dumps(data, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -120,20 +120,20 @@ function modules() {
 }
 
 function findings() {
-  if (!data.findings.length && !data.rules.length) return null;
+  if (!data.findings.length && !data.explained_by.length) return null;
   const found = make("section", "", make("h2", "", data.findings.length ? "What the linter says" : "Rules that may explain it"));
   for (const finding of data.findings) {
     const one = make("div", "card", make("div", "head", make("h3", "", finding.code), make("code", "", told(finding.place))));
     one.append(make("p", "", told(finding.message)));
-    if (finding.steps.length) {
+    if (finding.related.length) {
       const step = (each) => make("li", "", told(each.message), " ", make("code", "quiet", told(each.place)));
-      one.append(list(finding.steps, 12, step, "stack", "ol"));
+      one.append(list(finding.related, 12, step, "stack", "ol"));
     }
     found.append(one);
   }
-  if (data.rules.length) {
+  if (data.explained_by.length) {
     const text = data.findings.length ? "Rules that may explain it: " : "";
-    found.append(make("p", "", text, make("code", "", data.rules.join(", ")), " (", make("code", "", "spmdlint rule CODE"), ")."));
+    found.append(make("p", "", text, make("code", "", data.explained_by.join(", ")), " (", make("code", "", "spmdlint rule CODE"), ")."));
   }
   return found;
 }

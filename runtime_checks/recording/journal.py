@@ -1,7 +1,7 @@
-"""The calls of a process in background mode: recorded before the dispatch, numbered afterwards.
+"""The calls of a process: recorded before the dispatch, numbered at once in lockstep and later in background mode.
 
 Recording a call appends an existing object; a new object is made when a program is called from a line for the first
-time. The watcher thread numbers, hashes and finds source lines.
+time. In background mode, the watcher thread numbers, hashes and finds source lines.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any, Protocol
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, site_data, user_frame
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
-from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger
-from spmdlint.runtime_checks.calls.prefixes import extend
+from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger, extend
 from spmdlint.runtime_checks.owners import owner_of
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.writing import Line, Recording
 from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State
 
 WINDOW = 16384  # calls that are kept
@@ -120,7 +119,9 @@ class Journal:
     ``overrun`` is whether some calls were lost because they came faster than they could be counted.
     """
 
-    def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, recording: Recording | None = None, on_stop: Callable[[], None] = lambda: None
+    ) -> None:
         self.pending: deque[Event | ValuedCall] = deque(maxlen=LIMIT)
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
@@ -130,7 +131,7 @@ class Journal:
         self.last: Event | None = None
         self._ledger = ledger
         self._recording = recording
-        self._on_stop = on_stop
+        self.on_stop = on_stop
         self.stopped = self.retired = False
         self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
@@ -150,7 +151,7 @@ class Journal:
         if not self.stopped:
             self.stopped = True
             for hook in list(self.hooks):
-                hook.stop(self._on_stop)
+                hook.stop(self.on_stop)
 
     def retire(self) -> None:
         """Record no more calls: programs that stay on the fast path keep their hooks, which do nothing then."""
@@ -161,7 +162,7 @@ class Journal:
     def note_slowly(self, event: Event | ValuedCall) -> None:
         """Record a call that is not on the fast path."""
         if self.stopped:
-            self._on_stop()
+            self.on_stop()
         self.note(event)
 
     def event_at(self, program: Program, frame: FrameType) -> Event:
@@ -243,12 +244,12 @@ class Journal:
     def begin(self, build: Build) -> None:
         """Write to the recording what this process runs with."""
         if self._recording is not None:
-            self._recording.write_build(build)
+            self._recording.write({**Line(), **build})
 
     def end(self, how: State) -> None:
-        """Write to the recording that the program has ended, after all of its calls, and how."""
+        """Write to the recording how the program has ended: without that, it may have gone on, or been killed."""
         if self._recording is not None:
-            self._recording.write_end(how)
+            self._recording.write({"end": how})
 
     def drain(self) -> bool:
         """Number the recorded calls; returns whether there were any."""

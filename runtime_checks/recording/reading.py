@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from spmdlint.runtime_checks.calls.prefixes import after, before
+from spmdlint.runtime_checks.calls.ledger import after, before
 from spmdlint.runtime_checks.recording.writing import (
     CALL,
     CALLS,
@@ -141,7 +141,10 @@ def read(path: Path) -> list[Row]:
     lines = read_lines(path)
     members, events = lines.members, lines.events
     calls = {low: number for low, number in CALL.iter_unpack(data[START:SIZE]) if number}
-    known = [events[calls[at & WORD]] for at in _before(written, calls, events)]
+    first = written
+    while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
+        first -= 1
+    known = [events[calls[at & WORD]] for at in range(first + 1, written + 1)]
     replay = Replay(members, groups)
     rows = replay.back(known)
     at = written + 1
@@ -149,14 +152,6 @@ def read(path: Path) -> list[Row]:
         rows.append(replay.on(events[calls[at & WORD]]))
         at += 1
     return rows
-
-
-def _before(written: int, calls: Mapping[int, int], events: Mapping[int, EventRecord]) -> list[int]:
-    """The numbers of the calls up to a checkpoint that can still be read, oldest first."""
-    first = written
-    while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
-        first -= 1
-    return list(range(first + 1, written + 1))
 
 
 def _checkpoints(data: bytes) -> list[Checkpoint]:

@@ -64,14 +64,6 @@ def _is_at(file: int, path: Path) -> bool:
         return False
 
 
-def only_writer(file: int) -> bool:
-    """Whether no other process on this machine has said so of an open file; if so, none will until it is closed.
-
-    Where the file system has no locks, that is taken to be so.
-    """
-    return _lock(file, 0)
-
-
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int | None]:
     try:
@@ -144,6 +136,12 @@ def earlier(folder: Path) -> list[Path]:
     """The folders with the recordings of earlier jobs, the last job first."""
     found = [path for path in folder.glob("job-*") if _FOLDER.match(path.name) and path.is_dir()]
     return sorted(found, key=_made, reverse=True)
+
+
+def earlier_jobs(folder: Path) -> list[str]:
+    """The sentence on these folders, if there are any."""
+    named = ", ".join(map(str, earlier(folder)))
+    return [f"Earlier jobs are recorded in {named}."] if named else []
 
 
 class FirstLine(TypedDict):

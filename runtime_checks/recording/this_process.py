@@ -12,7 +12,8 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.records import Build, Place, State, Where
+from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.records import Build, Place, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.transport.exchange import Exchange
 
@@ -24,12 +25,12 @@ COMPILING_AFTER = 5.0  # seconds: from then on, a compilation is worth a word
 class ThisProcess:
     """The calls of this process, and what it tells of itself.
 
-    ``layers`` are the layers of interception, "on" or why not. ``journal`` has the calls in background mode, and
-    ``recorded`` is the journal that is written to files, if there is one. ``racing`` are the names of the threads that
+    ``layers`` are the layers of interception, "on" or why not. ``journal`` has the calls, and writes them to the
+    recording, if there is one. ``racing`` are the names of the threads that
     make calls over one set of processes, if there are several.
     """
 
-    def __init__(self, values: Values | None = None) -> None:
+    def __init__(self, values: Values | None = None, recording: Recording | None = None) -> None:
         self.ledger = Ledger()
         self.provenance = Provenance()
         self.values = values or Values()
@@ -37,8 +38,7 @@ class ThisProcess:
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
         self.racing: set[str] = set()
-        self.journal: Journal | None = None
-        self.recorded: Journal | None = None
+        self.journal = Journal(self.ledger, recording)
         self._compiling: tuple[str, float] | None = None
 
     def compiles(self, what: str | None) -> None:
@@ -66,7 +66,7 @@ class ThisProcess:
             if len(group.threads) > 1 and not self.racing:
                 self.racing.update(thread_names(group))
 
-    def where(self) -> Where:
+    def where(self) -> State:
         """Where this process is now, for others to read."""
         stack, site = main_stack()
         last = self.ledger.last
@@ -74,12 +74,14 @@ class ThisProcess:
         called = last.program.function if last is not None and (site is None or in_call) else None
         at = site or (last.site if last is not None else None)  # the stack may be unknown
         return {
+            **State(),
+            **site_data(at, called),
+            "state": "late",
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
             "compiling": self.compiling,
             "index": last.index if last else 0,
-            **site_data(at, called),
             "call": last.placed() if last else None,
         }
 
@@ -112,11 +114,9 @@ class ThisProcess:
     def recent(self, entry: Entry) -> list[Place]:
         """The last calls of the entry's group, oldest first."""
         group = self.ledger.group(entry.program.processes)
-        if self.journal is not None:
-            calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
-            first = group.count - len(calls) + 1
-            return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
-        return [one.placed() for one in list(group.ring)[-RECENT:]]
+        calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
+        first = group.count - len(calls) + 1
+        return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
 
     def publish_quiet(self, exchange: Exchange) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.records import Build, Count, EventRecord, Hash, ProgramFields, ProgramRecord, State
+from spmdlint.runtime_checks.records import Count, EventRecord, Hash, ProgramFields, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 
 CALLS = 1 << 16
@@ -172,15 +172,10 @@ class Recording:
             self._last_program = digest
             self._line({"program": digest, "record": kept})
 
-    def write_build(self, build: Build) -> None:
-        """Write what the process runs with."""
+    def write(self, line: Line) -> None:
+        """Write a line that stands for itself."""
         with self._lock:
-            self._line({**Line(), **build})
-
-    def write_end(self, how: State) -> None:
-        """Write how the program ended: without this line, it may have gone on, or been killed."""
-        with self._lock:
-            self._line({"end": how})
+            self._line(line)
 
     def _omit(self, what: str) -> None:
         """Tell the readers of the recording that something is not in it."""

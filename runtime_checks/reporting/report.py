@@ -8,19 +8,10 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from spmdlint.runtime_checks.records import (
-    Argument,
-    Build,
-    Finding,
-    Kind,
-    ModuleDifference,
-    Place,
-    Side,
-    State,
-    Verdict,
-)
+from spmdlint.runtime_checks.records import Argument, Build, Finding, Kind, ModuleDifference, Place, State, Verdict
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    capitalized,
     count_of,
     how_it_ended,
     is_abort,
@@ -177,13 +168,6 @@ def reported(record: Place, state: str) -> ProcessReport:
     )
 
 
-def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Side]) -> None:
-    """Add where each function is defined, to distinguish two functions of the same name called from the same line."""
-    for number, record in records.items():
-        if record.get("defined_at"):
-            processes[number].detail = f"defined at {record['defined_at']}"
-
-
 def diverged(
     kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
 ) -> Report:
@@ -200,8 +184,8 @@ def diverged(
     )
 
 
-def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Report:
-    """A report on a death, with the threads first if a process was aborted and several make parallel calls there.
+def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> None:
+    """Tell of a death with the threads first if a process was aborted and several make parallel calls there.
 
     Calls of threads are numbered as they come, and the backend may run them in another order: then it gives one call
     the data of another.
@@ -211,7 +195,6 @@ def blaming_threads(report: Report, threads: Mapping[int, Sequence[str]]) -> Rep
         report.message = f"{first[0].lower()}{first[1:]} Then {report.message}"
         report.explained_by = [THREADS_RULE, *report.explained_by]
         report.advice = ADVICE_ON["threads"]
-    return report
 
 
 def after_death(
@@ -226,7 +209,8 @@ def after_death(
     left = all(is_without_exit(one.get("detail")) for one in dead.values())
     message = f"{words}{then}." if left else f"{name_processes(dead)} died: {words}{then}."
     report = diverged("missing", message, index, processes, "left" if left else "died")
-    return blaming_threads(report, threads)
+    blaming_threads(report, threads)
+    return report
 
 
 def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
@@ -329,12 +313,11 @@ def _process_lines(
     numbers: Sequence[int], process: ProcessReport, uneven: Container[str], odd: Container[str]
 ) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
-    named = name_processes(numbers)
     made = ""
     if process.index is not None:
         under_way = process.state in ("calling", "waiting")
         made = f", call {process.index}" if under_way else f", after {count_of(process.index)}"
-    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
+    lines = [f"  {capitalized(name_processes(numbers))}: {process.state}{made}"]
     if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")
     if process.callers and not process.stack:  # which has them

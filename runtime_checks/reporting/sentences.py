@@ -31,6 +31,11 @@ def name_processes(numbers: Iterable[int]) -> str:
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
+def capitalized(sentence: str) -> str:
+    """A sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def alike(words: Mapping[int, T]) -> dict[T, list[int]]:
     """The processes of which the same is told."""
     told: dict[T, list[int]] = {}

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 OWN = "spmdlint-"  # the beginning of the names of this package's own threads
@@ -55,41 +57,24 @@ class BoundedLock:
         self._lock.release()
 
 
-class _Task(Generic[T]):
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._done = threading.Event()
-        self._result: T
-        self._error: BaseException | None = None
+def _make(call: Callable[[], T], done: Future[T]) -> None:
+    try:
+        done.set_result(call())
+    except BaseException as error:  # it is raised in the thread that waits
+        done.set_exception(error)
+    finally:
+        del done  # a cycle through the frames of an error would keep the arguments of the program's call alive
 
-    def run(self) -> None:
-        try:
-            self._result = self._call()
-        except BaseException as error:  # it is raised in the thread that waits
-            self._error = error
-        self._done.set()
 
-    def result(self, within: float) -> T:
-        if not in_slices(self._done.wait, within):
-            raise BlockedError(f"no answer within {within:.0f} s")
-        error, self._error = self._error, None
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # a cycle through its frames would keep the arguments of the program's call alive
-        return self._result
-
-    def settle(self) -> None:
-        """Wait until the call has returned, but not for long."""
-        self._done.wait(SETTLES_WITHIN)
+def _comes(done: Future[T], within: float) -> bool:
+    return bool(wait([done], within).done)
 
 
 class Bounded:
     """Makes calls in daemon threads. One that never returns is left alone; after some of them, no more are made."""
 
     def __init__(self) -> None:
-        self._idle: SimpleQueue[SimpleQueue[_Task[Any]]] = SimpleQueue()
+        self._idle: SimpleQueue[SimpleQueue[tuple[Callable[[], Any], Future[Any]]]] = SimpleQueue()
         self._blocked = 0
         self._start()  # now: none can be started any more when the interpreter exits
 
@@ -104,24 +89,28 @@ class Bounded:
                 self._start()
             except RuntimeError:
                 return call()
-        task = _Task(call)
-        self._idle.get().put(task)
+        done: Future[T] = Future()
+        self._idle.get().put((call, done))
         try:
-            return task.result(within)
-        except BlockedError:
-            self._blocked += 1
-            raise
+            in_time = in_slices(partial(_comes, done), within)
         except BaseException:
             # An interrupt: the thread that still makes the call would abort the process if the interpreter exits.
-            task.settle()
+            _comes(done, SETTLES_WITHIN)
             raise
+        if not in_time:
+            self._blocked += 1
+            raise BlockedError(f"no answer within {within:.0f} s")
+        try:
+            return done.result()
+        finally:
+            del done  # for the same reason
 
     def _start(self) -> None:
-        inbox: SimpleQueue[_Task[Any]] = SimpleQueue()
+        inbox: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         threading.Thread(target=self._serve, args=(inbox,), name=f"{OWN}store", daemon=True).start()
         self._idle.put(inbox)
 
-    def _serve(self, inbox: SimpleQueue[_Task[Any]]) -> None:
+    def _serve(self, inbox: SimpleQueue[tuple[Callable[[], Any], Future[Any]]]) -> None:
         while True:
-            inbox.get().run()
+            _make(*inbox.get())
             self._idle.put(inbox)

@@ -1,12 +1,15 @@
-"""The keys and messages by which processes agree."""
+"""The job as one process reaches it: the keys and messages by which processes agree, and the files of a launcher."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Generic, TypeVar
 
+from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import (
     Answer,
     Aside,
@@ -21,10 +24,17 @@ from spmdlint.runtime_checks.records import (
     WaitRecord,
     Word,
 )
-from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS, Store
+from spmdlint.runtime_checks.transport.bounded import OWN
+from spmdlint.runtime_checks.transport.runfolder import RunFolder
+from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS, Store, StoreLostError
 
 KEPT_VALUES = 32
 BLOCK = 64  # calls whose messages are deleted together
+PAUSES = (0.0, 0.5, 0.5)  # seconds before each round of waking those for which the store did not answer
+WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
+WAIT_OF_EACH = 0.3
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
+PAUSE = 2.0  # seconds after the store did not answer
 T = TypeVar("T", bound=Mapping[str, object])
 
 
@@ -67,7 +77,7 @@ class Exchange:
 
     def __init__(self, store: Store, me: int) -> None:
         self.store = store
-        self._me = me
+        self.me = me
         self._state_lock = threading.Lock()
         self._died = False
         self._programs_sent: set[str] = set()
@@ -86,7 +96,7 @@ class Exchange:
 
     def say(self, group: str, index: int, message: Message) -> None:
         """Publish to the group which call this process is about to make."""
-        self._calls.put(message, group, self._me, index // BLOCK, index)
+        self._calls.put(message, group, self.me, index // BLOCK, index)
 
     def hear(self, group: str, index: int, process: int, milliseconds: int) -> Message | None:
         """The message of another process at a position, or None for now."""
@@ -99,7 +109,7 @@ class Exchange:
     def forget(self, group: str, index: int) -> None:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
-            self.store.delete(f"call/{group}/{self._me}/{index // BLOCK - 1}")
+            self.store.delete(f"call/{group}/{self.me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: ProgramRecord) -> None:
         """Publish the record behind a digest, once: it is the same on all processes that have it."""
@@ -131,7 +141,7 @@ class Exchange:
 
     def put_sample(self, group: str, sample: Mapping[str, object]) -> None:
         """Publish this process's position, for the process that compares a group."""
-        self.store.put(f"now/{group}/{self._me}", sample, replace=True)
+        self.store.put(f"now/{group}/{self.me}", sample, replace=True)
 
     def samples(self, group: str) -> dict[int, str]:
         """The positions in a group, not yet parsed: most are unchanged since the last look."""
@@ -139,28 +149,24 @@ class Exchange:
 
     def asked(self) -> dict[int, Question]:
         """The questions of other processes to this one; each is returned once."""
-        asked = self.questions.all(self._me)
+        asked = self.questions.all(self.me)
         for asker in asked:
-            self.store.delete(f"question/{self._me}/{asker}")
+            self.store.delete(f"question/{self.me}/{asker}")
         return asked
 
     def wake(self, process: int, word: Word | None = None) -> None:
         """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
         self.store.put(f"word/{process}", word or Word(), replace=True)
 
-    def wake_self(self) -> None:
-        """Wake this process's own listener thread."""
-        self.wake(self._me)
-
     def sleep(self, seconds: float) -> Word | None:
         """Wait to be woken; returns the message, or None after ``seconds``."""
         word = None
         try:
-            word = self.store.sleep(f"word/{self._me}", Word, seconds)
+            word = self.store.sleep(f"word/{self.me}", Word, seconds)
             if word is None:
-                self.wake_self()  # releases the memory that the service keeps for the wait
+                self.wake(self.me)  # releases the memory that the service keeps for the wait
         finally:
-            self.store.delete(f"word/{self._me}")
+            self.store.delete(f"word/{self.me}")
         return word
 
     def mark(self, word: str) -> bool:
@@ -170,3 +176,97 @@ class Exchange:
     def marked(self, word: str) -> bool:
         """Whether a process has said so."""
         return self.store.get(f"{word}/job", Nothing) is not None
+
+
+class Job:
+    """One process of a job: ``exchange`` reaches the others, and ``folder`` the launcher, None if there is none.
+
+    ``wake_watcher`` wakes this process's own watcher thread, once there is one.
+    """
+
+    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
+        self.me = me
+        self.count = count
+        self.options = options
+        self.store = store
+        self.exchange = Exchange(store, me)
+        self.folder = RunFolder(options.run_folder) if options.run_folder else None
+        self.wake_watcher: Callable[[], object] = lambda: None
+
+    @property
+    def others(self) -> list[int]:
+        """All processes but this one."""
+        return [process for process in range(self.count) if process != self.me]
+
+    def wake_others(self, word: Word) -> None:
+        """Wake the listener threads of all others, several times where the store does not answer."""
+        left = self.others
+        for pause in PAUSES:
+            time.sleep(pause if left else 0.0)
+            left = [process for process in left if not self._wakes(process, word)]
+
+    def wake_all(self) -> None:
+        """Wake the listener threads of all others and this process's watcher thread: they look at once."""
+        self.wake_others({})
+        self.wake_watcher()
+
+    def _wakes(self, process: int, word: Word) -> bool:
+        try:
+            self.exchange.wake(process, word)
+        except StoreLostError:
+            return False
+        return True
+
+    def gone(self, process: int) -> int | None:
+        """The exit status of a process that a launcher saw end; None while it runs, or without a launcher."""
+        return None if self.folder is None else self.folder.gone(process)
+
+    def recording_of(self, process: int) -> Path | None:
+        """The recording that a process left to its launcher before it ended; None while it runs."""
+        return None if self.folder is None or self.gone(process) is None else self.folder.recording(process)
+
+    def interrupted(self) -> bool:
+        """Whether the launcher forwards an interrupt, which reaches processes at different times."""
+        return self.folder is not None and self.folder.marked("interrupted")
+
+
+class Listener:
+    """Calls ``on_word`` in its own thread whenever this process is woken, with the message, so that nobody has to poll.
+
+    The service keeps the memory of a wait until the key is set, even when the wait has timed out. So the key is set and
+    deleted after each time-out. Time-outs are rare, because each costs the service something, and there may be a
+    thousand processes. The messages themselves are under other keys, and are read after the wake-up.
+    """
+
+    def __init__(self, exchange: Exchange, on_word: Callable[[Word], None], processes: int = 1) -> None:
+        self._exchange = exchange
+        self._wait = max(WAIT, processes * WAIT_OF_EACH)
+        self._on_word = on_word
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{OWN}listen", daemon=True)
+
+    def start(self) -> None:
+        """Start to listen."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread: a thread that is in a read when the interpreter exits aborts it."""
+        self._stop.set()
+        limit = time.monotonic() + STOPS_WITHIN
+        while self._thread.is_alive() and time.monotonic() < limit:
+            try:
+                self._exchange.wake(self._exchange.me)
+            except Exception:
+                time.sleep(0.05)
+            self._thread.join(1.0)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            word: Word | None
+            try:
+                word = self._exchange.sleep(self._wait)
+            except Exception:
+                word = {}  # a message may have come meanwhile: it is read when the store is back
+                self._stop.wait(PAUSE)
+            if word is not None and not self._stop.is_set():
+                self._on_word(word)

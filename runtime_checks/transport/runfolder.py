@@ -61,8 +61,15 @@ class RunFolder:
         return None if value is None else value["status"]
 
     def recording(self, process: int) -> Path:
-        """Where a process records its calls in background mode."""
+        """Where a process records its calls, if it is not told to do so elsewhere."""
         return self.folder / f"{process}.ledger"
+
+    def link_recording(self, process: int, path: Path) -> None:
+        """Let the recording that a process makes elsewhere be found here, too."""
+        for suffix in (".ledger", ".events"):
+            link = self.recording(process).with_suffix(suffix)
+            link.unlink(missing_ok=True)  # of a program that has enabled the checks twice
+            link.symlink_to(path.with_suffix(suffix).absolute())
 
     def put_state(self, process: int, state: State) -> None:
         """Record how a process ended, or where it is when the launcher asks."""

@@ -1,19 +1,29 @@
-"""Whether the checks themselves are well: the self-test, and numbers that an operator can watch."""
+"""Whether the checks themselves are well: the self-test, and numbers that an operator can watch.
+
+The self-test is whether JAX still tells the checks of every call, tried on a tiny program on one local device. A layer
+may be installed and see nothing: a later JAX need not call what it replaces, and other code may replace it again. So a
+function of this module is jitted and called a few times, through the same seams as the program's own functions. It adds
+1 to one number on this process's CPU, or on its first device if JAX has no CPU: nothing is exchanged, nothing waited
+for. It runs in the thread of the checks, and again from time to time.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from typing import Any
 
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import devices_are_up
 from spmdlint.runtime_checks.background.member import Background
+from spmdlint.runtime_checks.intercept.layers import Interception
+from spmdlint.runtime_checks.intercept.observer import Observer, Probe
 from spmdlint.runtime_checks.records import HealthNumbers
 
 AGAIN = 600.0  # seconds until the self-test is repeated
 TESTED = ("dispatch", "every-call")  # the layers that it tests
+CALLS = 4  # the first of which is always off the fast path
 
 
 class Health:
@@ -25,8 +35,7 @@ class Health:
     def __init__(self, parts: Parts, background: Background | None) -> None:
         self._job, self._own, self._checks = parts.job, parts.own, parts.checks
         self._background = background
-        self.test: Callable[[], str | None] | None = None  # set with the layers: what is wrong, None if nothing
-        self.put_back: Callable[[], list[str]] = list  # set with the layers: what others have removed of them
+        self.interception: Interception | None = None  # once the layers are installed
         self.result = "not run yet"
         self._tested_at: float | None = None
         self.looked_at = time.monotonic()
@@ -39,7 +48,7 @@ class Health:
             return
         if self._tested_at is not None and now - self._tested_at < AGAIN:
             return
-        if self.test is None or not self._checks.active or not devices_are_up():
+        if self.interception is None or not self._checks.active or not devices_are_up():
             return
         self._tested_at = now
         off = [name for name in TESTED if self._own.layers.get(name, "on") != "on"]
@@ -47,7 +56,7 @@ class Health:
             self.result = f"not run: {', '.join(off)} off"
             return
         try:
-            wrong = self.test()
+            wrong = self_test(self.interception.observer)
         except Exception as error:  # a program may forbid what it needs, such as transfers
             self.result = f"not run: {type(error).__name__}"
             return
@@ -61,7 +70,7 @@ class Health:
 
     def _steps_aside(self) -> bool:
         """Whether others have removed what the layers replace: the checks are off then."""
-        gone = self.put_back()
+        gone = self.interception.put_back() if self.interception is not None else []
         if gone:
             self._checks.stand_down(
                 "the runtime checks are off from now on: they are not told of every call, because another tool has put "
@@ -89,3 +98,30 @@ class Health:
         job = self._job
         told = {"spmdlint": "health", "process": job.me, "mode": job.options.mode, "watching": self._checks.active}
         return json.dumps({**told, **self.numbers()}) + "\n"
+
+
+def self_test(observer: Observer) -> str | None:
+    """Call a tiny program; returns what is wrong in words, or None if every call was seen."""
+    import jax
+    import numpy as np
+
+    probe = Probe()
+    observer.thread.probe = probe
+    try:
+        value = jax.device_put(np.float32(0), _device())
+        plus_one = jax.jit(lambda number: number + 1)
+        for _ in range(CALLS):
+            plus_one(value)
+    finally:
+        observer.thread.probe = None
+    if probe.seen >= CALLS:
+        return None
+    return f"of {CALLS} calls of a test program, {probe.seen} were seen"
+
+
+def _device() -> Any:
+    import jax
+
+    bridge: Any = sys.modules.get("jax._src.xla_bridge")
+    backends = bridge.backends() if hasattr(bridge, "backends") else {}
+    return backends.get("cpu", jax).local_devices()[0]

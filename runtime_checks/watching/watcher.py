@@ -8,7 +8,7 @@ import time
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.lastwords import LastWords
-from spmdlint.runtime_checks.records import Place, State, Where, Word
+from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import after_death
 from spmdlint.runtime_checks.reporting.sentences import count_of
@@ -120,7 +120,7 @@ class Watcher:
         checks, ending, folder = self._checks, self._ending, self._job.folder
         if folder is not None and not self._told_launcher and folder.marked("where"):
             self._told_launcher = True
-            folder.put_state(self._job.me, {**late(self._own.where()), **self._own.build()})
+            folder.put_state(self._job.me, {**self._own.where(), **self._own.build()})
         self._health.look()
         if self._demand.asked():
             self._report()
@@ -199,8 +199,7 @@ class Watcher:
             ending.tell()
             self._checks.active = False
             return
-        if self._background is not None:
-            self._background.journal.stop()
+        self._own.journal.stop()
         self._verdict_seen = self._verdict_seen or now
         late = now - self._verdict_seen > GRACE[job.options.on_divergence]
         if late and not (job.options.on_divergence == "raise" and ending.acknowledged.is_set()):
@@ -237,10 +236,3 @@ class Watcher:
         threads = {me: sorted(own.racing)} if own.racing else {}
         self._ending.declare(after_death(dead, "", last.index if last else None, processes, threads))
         self._ending.leave()
-
-
-def late(where: Where) -> State:
-    """Where this process is, for a launcher that is about to end it."""
-    place: Place = where
-    told: State = {**State(), **place, "state": "late", "counts": where["counts"], "stack": where["stack"]}
-    return {**told, "place": where["place"], "call": where["call"]}

@@ -22,7 +22,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept import layers, seam
 from spmdlint.runtime_checks.recording.journal import Journal
 

@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.guard import Guard
-from spmdlint.runtime_checks.intercept.layers import install, layers_of
+from spmdlint.runtime_checks.errors import Guard
+from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches
-from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.launch.service import held_port
 from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.watching.health import self_test
 
 MODES = ("lockstep", "background")
 # Since JAX 0.8 the old path of pmap is there beside the new one, which is used.
@@ -84,7 +84,7 @@ def moved(mode: str) -> list[str]:
     own: Any = SimpleNamespace(journal=journal)
     observer = Observer(caller, own, None)
     calls: dict[str, dict[str, int]] = {}
-    interception = install(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
+    interception = Interception(observer, layers_of(mode), lambda name: counting(guard, calls.setdefault(name, {})))
     try:
         programs()
         wrong = self_test(observer)

@@ -18,7 +18,7 @@ from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.transport.listener import Listener
+from spmdlint.runtime_checks.transport.exchange import Listener
 from spmdlint.runtime_checks.transport.store import Store
 
 

@@ -44,7 +44,7 @@ from spmdlint.runtime_checks.launch.starting import command_of
 LISTENER, LIFELINE, ADDRESS, KIND = sys.argv[1:]
 JOBS = (
     *("jax.experimental.mesh_utils", "jax.experimental.multihost_utils", "jaxlib._jax"),
-    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("findings", "guard", "launcher", "service")),
+    *(f"spmdlint.runtime_checks.launch.{part}" for part in ("findings", "launcher", "service")),
     "spmdlint.runtime_checks.hook",
     *("jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo"),  # imported by the first compilation
 )

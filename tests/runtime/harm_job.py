@@ -15,7 +15,7 @@ from jax._src import compiler, distributed, pjit
 from jax._src.interpreters import pxla
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept import layers, seam
 
 NUMBER, PORT, MODE, PLAN = int(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])

@@ -99,6 +99,15 @@ for i in range(9):
     assert "os._exit()" in run.report["advice"]
 
 
+def test_a_killed_process_is_told_with_its_last_call_where_its_calls_are_recorded_for_later(tmp_path: Path) -> None:
+    program = STEPS + "w = step(w, everywhere([1, 2]))  # last\nvalue(w)\nif me == 1:\n    time.sleep(0.5)\n"
+    program += "    os.kill(os.getpid(), signal.SIGKILL)\nvalue(step(w, everywhere([1, 2])))  # waits\n"
+    for options in ((), ("--ledger", str(tmp_path / "ledger"))):
+        run = rehearse(tmp_path, program, options=("--mode", "background", *options))
+        assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+        assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("last")), run.report["message"]
+
+
 def test_what_the_launcher_kills_is_not_told_as_killed(tmp_path: Path) -> None:
     """Without checks, nobody sees that the other process waits in JAX's shutdown, until the launcher loses patience."""
     program = STEPS + "if me == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n"

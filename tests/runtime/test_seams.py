@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance, conflicts, tag
-from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
@@ -28,29 +28,29 @@ SEAMS = {
 
 
 def test_each_missing_seam_switches_off_its_layer_alone() -> None:
-    """In one process without devices: what install() says of a JAX that lacks them."""
+    """In one process without devices: what is said of a JAX that lacks them."""
     program = """
     import jaxlib._jax
     from jax.experimental import multihost_utils
     from jax._src import compiler, pjit
     from jax._src.interpreters import pxla
-    from spmdlint.runtime_checks.intercept.layers import install
+    from spmdlint.runtime_checks.intercept.layers import Interception
     from spmdlint.runtime_checks.intercept.observer import Observer
     import importlib
     from types import SimpleNamespace
-    from spmdlint.runtime_checks.guard import Guard
+    from spmdlint.runtime_checks.errors import Guard
 
     def none():
         return Observer(SimpleNamespace(guard=Guard(print)), None, None)
 
-    whole = install(none())
+    whole = Interception(none())
     assert set(whole.state.values()) == {"on"}, whole.state
     whole.remove()
     for name, break_it in SEAMS.items():
         holders = [pxla, compiler, pjit, multihost_utils, jaxlib._jax, pxla.ExecuteReplicated]
         before = [dict(vars(one)) for one in holders]
         exec(break_it)
-        state = install(none())
+        state = Interception(none())
         off = [layer for layer, words in state.state.items() if words != "on"]
         assert off == [name], (name, state.state)
         assert "off: " in state.state[name] and "; " in state.state[name]

@@ -8,7 +8,7 @@ from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.transport import job
+from spmdlint.runtime_checks.transport import exchange
 from spmdlint.runtime_checks.transport.bounded import in_slices
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
@@ -113,7 +113,7 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
 
 
 def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(exchange, "PAUSES", (0.0, 0.0, 0.0))
     client = FakeClient()
     put, asked = client.key_value_set, iter(range(10_000))
 
@@ -124,7 +124,7 @@ def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytes
 
     client.key_value_set = set_or_refuse  # type: ignore[method-assign]
     for count in (3, 100):
-        job.Job(Store(client, f"job{count}"), 0, count, Options()).wake_others({})
+        exchange.Job(Store(client, f"job{count}"), 0, count, Options()).wake_others({})
         woken = {key for key in client.values if key.startswith(f"job{count}/word/")}
         assert len(woken) >= count - 1 - count // 20, "a third is refused at first, few three times"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.supported import OLDEST_JAX, unsupported
+from spmdlint.runtime_checks.options import OLDEST_JAX, unsupported
 from tests.runtime.jobs import ROOT
 
 SENTENCE = f"JAX 0.4.25 is not supported; {OLDEST_JAX} or newer is needed."
