@@ -30,7 +30,7 @@ class MissingReduction(Rule):
       axis, although the body reduces other gradients over it.
 
     Metrics of one device or process that the host reports are SPMD512 and SPMD513; a helper that reduces only if it
-    is passed an axis is SPMD514, and running statistics are SPMD515.
+    is passed an axis is SPMD514.
 
     ## Why it matters
 

@@ -111,7 +111,7 @@ def check(
         # A rule of one's own may find something in any file, whatever it names.
         survey = Surveyor(config, store, clock).look(found.project, given, progress, screen=not visitors, jobs=jobs)
         if among is not None:
-            survey, store = survey.of(among), None
+            survey, store = replace(survey, wanted=[path for path in survey.wanted if path in among]), None
         crashes: list[Crash] = []
         linked = _LinkedLater(survey, config, clock)
         outcome = _outcome(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)

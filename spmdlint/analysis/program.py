@@ -52,7 +52,6 @@ from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.statekeys import StateKeys
-from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients
@@ -401,10 +400,6 @@ class Program:
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers computed from this process's rows that only some processes report."""
         yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance, self._multi).found()
-
-    def own_statistics(self) -> Iterator[OwnStatistics]:
-        """Running statistics that every device keeps for itself."""
-        yield from Statistics(self.evaluator, self.calls, self.reach).found()
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:

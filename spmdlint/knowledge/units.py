@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from spmdlint.knowledge.files import read_file
 
@@ -44,29 +44,4 @@ class Units(Struct, frozen=True):
 @lru_cache(maxsize=1)
 def units() -> Units:
     """The table that comes with the linter."""
-    table = read_file("units.toml")["units"]
-    return Units(
-        counts=table["counts"],
-        places=table["places"],
-        lists=table["lists"],
-        parts=frozenset(table["parts"]),
-        part_of=frozenset(table["part_of"]),
-        rows={name: (position, keyword) for name, (position, keyword) in table["rows"].items()},
-        takers=frozenset(table["takers"]),
-        patterned=frozenset(table["patterned"]),
-        stacks=frozenset(table["stacks"]),
-        cutters=frozenset(table["cutters"]),
-        leaves=frozenset(table["leaves"]),
-        shares=frozenset((place, count) for place, count in table["shares"]),
-        sharders=frozenset(table["sharders"]),
-        strides=frozenset(table["strides"]),
-        sums=frozenset(table["sums"]),
-        meshes=frozenset(table["meshes"]),
-        devices=table["devices"],
-        placers={name: (what, where) for name, (what, where) in table["placers"].items()},
-        dealers={how: frozenset(names) for how, names in table["dealers"].items()},
-        pickers=frozenset(table["pickers"]),
-        tellers=tuple(table["tellers"]),
-        told=frozenset(table["told"]),
-        workers=frozenset(table["workers"]),
-    )
+    return convert(read_file("units.toml")["units"], Units)

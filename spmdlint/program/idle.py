@@ -30,8 +30,6 @@ _PLAIN = (
 )  # fmt: skip
 _MOST = 2000
 """The most statements in a file in which idle code is looked for: a generated file may have many more."""
-AVERAGING = ("sync", "average", "pmean", "cross_replica")
-"""Words in a function's name that imply that a program averages statistics, whoever calls the function."""
 # Words in names of functions and parameters by which rules take something for a process's own, or for split over
 # processes.
 _TELLING_WORDS = tuple("local host shard rank process device mesh seed rng key barrier save".split())
@@ -152,7 +150,7 @@ def _is_plain(statement: ast.stmt) -> bool:
 def _keeps_to_itself(function: ast.FunctionDef) -> bool:
     """Whether a function works with its own names alone, with Python's functions, and methods of literals."""
     own = _names_bound(function)
-    if any(word in name.lower() for name in own for word in (*AVERAGING, *_TELLING_WORDS)):
+    if any(word in name.lower() for name in own for word in _TELLING_WORDS):
         return False
     for node in ast.walk(function):
         if isinstance(node, ast.Name):

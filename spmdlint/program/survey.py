@@ -89,11 +89,6 @@ class Survey(Struct):
     _kept: Summaries
     _new: dict[Path, Summary | Written]
 
-    def of(self, paths: Collection[Path]) -> Survey:
-        """The survey of some of the files."""
-        wanted = [path for path in self.wanted if path in paths]
-        return Survey(self.facts, self.texts, self.component, wanted, self._kept, self._new)
-
     def troubles(self) -> Iterator[tuple[Path, Trouble]]:
         """The files that cannot be linted."""
         for path, facts in self.facts.items():
