@@ -67,16 +67,16 @@ class DoneByAll(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.done_by_all():
             place = program.place(found.site)
-            related: tuple[Related, ...] = ()
+            related = [Related(program.place(call), "This leads to it.") for call in found.path]
             if found.unset is not None:
                 test = program.where(found.unset.site, place.path)
                 message = f"{found.name} fails on most processes: the condition at {test} lets only some start a run."
                 way_out = "Use it only where the run was started, or start one on all (mode='disabled' on the others)."
-                related = tuple(Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain())
+                related += [Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain()]
             elif found.writes:
                 message = "Every process writes this file, under the same path."
                 way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
             else:
                 message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."
                 way_out = "Call it on one process only, pass mode= by jax.process_index(), or name the process in it."
-            yield self.finding(message=message, place=place, help=way_out, related=related)
+            yield self.finding(message=message, place=place, help=way_out, related=tuple(related))

@@ -24,6 +24,8 @@ SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
 LOCKSTEP_UP_TO = 16  # processes: each reads from every other one at each call
 JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
 JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
+END_VARIABLE = "SPMDLINT_END_WITHIN"
+END_WITHIN = 60.0  # seconds
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 OLDEST_JAX = "0.6.1"  # the lower bound of the extra "runtime", as a test asserts: a clone may have no metadata to read
@@ -137,6 +139,16 @@ def _numbers(version: str) -> tuple[int, ...]:
 def switched_off() -> bool:
     """Whether the environment says that there are no checks, whatever the program asks for."""
     return _mode_of(os.environ) == "off"
+
+
+def end_within() -> float:
+    """Seconds for the other processes of a rehearsal to end, once one has failed without a verdict.
+
+    Raises:
+        ValueError: the environment says something else than a number.
+
+    """
+    return _number(os.environ, END_VARIABLE, END_WITHIN)
 
 
 def overruled(decided: Options, mode: str | None, on_divergence: str | None, join_within: float | None) -> list[str]:

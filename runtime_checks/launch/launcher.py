@@ -34,6 +34,7 @@ from spmdlint.runtime_checks.options import (
     MODE_VARIABLE,
     PROCESS_VARIABLE,
     RUN_FOLDER_VARIABLE,
+    end_within,
     too_many,
     unsupported,
 )
@@ -46,7 +47,6 @@ from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
-AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
 AFTER_INTERRUPT = 5.0  # seconds for the processes to end by an interrupt
 AFTER_TERMINATION = 1.0  # until an interrupt follows a SIGTERM, which JAX's notifier of preemptions keeps to itself
 AFTER_SECOND = 1.5  # seconds after which a process that this does not end, either, is ended
@@ -106,6 +106,10 @@ def launch(plan: Plan) -> tuple[Report, int]:
 class _Launcher:
     def __init__(self, plan: Plan, scratch: Path, port: int) -> None:
         self._plan = plan
+        try:
+            self._end_within = end_within()
+        except ValueError as error:
+            raise LaunchError(str(error)) from None
         self._address = f"127.0.0.1:{port}"
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
@@ -254,7 +258,7 @@ class _Launcher:
         failed = [one.when for one in self._ended.values() if one.status != 0]
         if not failed:
             return
-        patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
+        patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
         if any(one.status == INTERRUPTED_STATUS for one in self._ended.values()):
             patience = AFTER_INTERRUPT
         if now - min(failed) > patience:

@@ -111,7 +111,7 @@ def test_a_killed_process_is_told_with_its_last_call_where_its_calls_are_recorde
 def test_what_the_launcher_kills_is_not_told_as_killed(tmp_path: Path) -> None:
     """Without checks, nobody sees that the other process waits in JAX's shutdown, until the launcher loses patience."""
     program = STEPS + "if me == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-    run = rehearse(tmp_path, program, options=("--mode", "off"))
+    run = rehearse(tmp_path, program, options=("--mode", "off"), environment={"SPMDLINT_END_WITHIN": "3"})
     assert (run.status, run.report["verdict"]) == (137, "failed"), run.output
     words = "process 1 killed by SIGKILL; process 0 still ran long after that, and was ended by the launcher."
     assert run.report["message"] == words

@@ -28,12 +28,16 @@ _CALLERS = 8
 
 
 class DoneByAll(Struct, frozen=True):
-    """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs."""
+    """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
+
+    ``path`` are the calls that lead there, the nearest first.
+    """
 
     site: Site
     name: str
     writes: bool
     unset: Reason | None = None
+    path: tuple[Site, ...] = ()
 
 
 class DoneByAllSearch:
@@ -74,8 +78,9 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
                     continue
-                if not self._is_for_one(frame, call, writes) and self._reached_by_all(frame, number, None):
-                    yield DoneByAll(Site(ref, number), known.name, writes)
+                path = None if self._is_for_one(frame, call, writes) else self._reached_by_all(frame, number, None)
+                if path is not None:
+                    yield DoneByAll(Site(ref, number), known.name, writes, path=path)
 
     def _without_run(self, frame: Frame) -> Iterator[DoneByAll]:
         """The first use in a function of what only some processes set, on a way that all go: the others fail there."""
@@ -86,8 +91,9 @@ class DoneByAllSearch:
                 if known is None or not known.set_by or known.attribute is not (each == read.base):
                     continue
                 unset = done_by_some(self.content, self.control, frame, known.set_by)
-                if unset is not None and self._reached_by_all(frame, number, self._starting):
-                    yield DoneByAll(Site(frame.ref, number), known.name, writes=False, unset=unset)
+                path = None if unset is None else self._reached_by_all(frame, number, self._starting)
+                if path is not None:
+                    yield DoneByAll(Site(frame.ref, number), known.name, False, unset, path)
                     return
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
@@ -98,17 +104,19 @@ class DoneByAllSearch:
         told = [found for each in frame.code.taken_by(call) if (found := self.content.of(frame, each)) is not None]
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
-    def _reached_by_all(self, frame: Frame, number: int, within: Collection[FunctionRef] | None) -> bool:
-        """Whether a call is reached on some way on which no condition tells the processes apart.
+    def _reached_by_all(
+        self, frame: Frame, number: int, within: Collection[FunctionRef] | None
+    ) -> tuple[Site, ...] | None:
+        """The calls by which a call is reached on some way on which no condition tells the processes apart, if any.
 
         Something on the way is ``within`` these functions, or else certainly for several processes.
         """
         asks = "whether it is done depends on this"
-        latest = {(frame, number, False)}
+        latest: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {(frame, number, False): ()}
         seen = set(latest)
         for _ in range(_CALLERS):
-            further: set[tuple[Frame, int, bool]] = set()
-            for at, place, several in latest:
+            further: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {}
+            for (at, place, several), path in latest.items():
                 if any(
                     decided(self.content, self.control, inside, places, None, asks, _tells_apart) is not None
                     for inside, places in ((at, (place,)), *_definition(at))
@@ -120,11 +128,12 @@ class DoneByAllSearch:
                     several = several or self.multi.needs(at.ref.path) or at.ref in self._asking
                 edges = self.reach.callers.get(at.ref, ())
                 if not edges and several:
-                    return True
-                further.update((edge.caller, edge.number, several) for edge in edges)
-            latest = further - seen
-            seen |= latest
-        return False
+                    return path
+                for edge in edges:
+                    further.setdefault((edge.caller, edge.number, several), (*path, edge.site))
+            latest = {step: path for step, path in further.items() if step not in seen}
+            seen |= latest.keys()
+        return None
 
 
 def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
