@@ -2,7 +2,7 @@
 BIN := .venv/bin
 # Tests of jobs mostly wait for their processes: more of them run at a time than there are cores.
 WORKERS ?= 2
-JOBS ?= 6
+JOBS ?= 8
 
 .PHONY: test test-all lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
 
