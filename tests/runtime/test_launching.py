@@ -507,3 +507,10 @@ def test_a_script_that_fails_in_two_ways_is_told_by_both(tmp_path: Path) -> None
     assert run.report["verdict"] == "failed", run.output
     assert "process 0 raised an exception at program.py:" in run.report["message"]
     assert "process 1 ended with exit status 4" in run.report["message"]
+
+
+def test_a_wrong_number_of_seconds_is_told_before_anything_runs(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, "print('it ran')\n", environment={"SPMDLINT_END_WITHIN": "soon"})
+    assert run.status == 2
+    assert "SPMDLINT_END_WITHIN is 'soon': give a number of at least 0" in run.output
+    assert "it ran" not in run.output
