@@ -369,7 +369,7 @@ def edit(
             assert not [message for message in editor.messages if "Error in server" in message]
         finally:
             if editor.process.returncode is None:
-                editor.process.kill()
-                await editor.process.wait()
+                editor.process.terminate()  # a stand-in hands it on; after SIGKILL what stands behind it would go on
+                await asyncio.wait_for(editor.client.stop(), PATIENCE)
 
     asyncio.run(run())
