@@ -54,6 +54,7 @@ class Argument(TypedDict, total=False):
     shape: list[Count]
     dtype: str
     spec: str | None
+    shard: list[Count] | None
     origin: str | None
     value: str | None
 

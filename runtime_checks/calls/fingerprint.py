@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -132,7 +133,7 @@ def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
 
 
 def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[Argument]:
-    """Path, shape, dtype and spec of each argument; never its contents."""
+    """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
     described: list[Argument] = []
     offset = len(values) - len(names) if names is not None else 0
     for position, value in enumerate(values[:MAX_ARGUMENTS]):
@@ -145,9 +146,18 @@ def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> li
 def _describe(value: Any) -> Argument:
     shape, kind = getattr(value, "shape", None), type(value).__name__
     if shape is None:
-        return {"shape": [], "dtype": kind, "spec": None}
-    spec = _spec(getattr(value, "sharding", None))
-    return {"shape": [int(n) for n in shape], "dtype": str(getattr(value, "dtype", kind)), "spec": spec}
+        return {"shape": [], "dtype": kind, "spec": None, "shard": None}
+    sharding = getattr(value, "sharding", None)
+    shard: list[int] | None = None
+    if sharding is not None:
+        with suppress(TypeError, ValueError, AttributeError):
+            shard = [int(n) for n in sharding.shard_shape(tuple(shape))]
+    return {
+        "shape": [int(n) for n in shape],
+        "dtype": str(getattr(value, "dtype", kind)),
+        "spec": _spec(sharding),
+        "shard": shard,
+    }
 
 
 def _spec(sharding: Any) -> str | None:

@@ -38,7 +38,7 @@ from spmdlint.runtime_checks.options import (
     too_many,
     unsupported,
 )
-from spmdlint.runtime_checks.recording.retention import only_run_in
+from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
@@ -414,20 +414,23 @@ def _own(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """A file that is written at the end; leaves none if nothing was written.
+    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
 
     Raises :class:`LaunchError` before a long run if that cannot be.
     """
     existed = path.exists()
     try:
-        path.open("ab").close()
+        file = path.open("ab")
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    try:
-        yield
-    finally:
-        if not existed and path.is_file() and not path.stat().st_size:
-            path.unlink()
+    with file:
+        if path.is_file() and not only_writer(file.fileno()):
+            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
+        try:
+            yield
+        finally:
+            if not existed and path.is_file() and not path.stat().st_size:
+                path.unlink()
 
 
 def show(report: Report) -> None:

@@ -56,6 +56,14 @@ def only_run_in(folder: Path) -> Iterator[bool]:
             return
 
 
+def only_writer(file: int) -> bool:
+    """Whether no other process on this machine has said so of an open file; if so, none will until it is closed.
+
+    Where the file system has no locks, that is taken to be so.
+    """
+    return _lock(file, 0)
+
+
 def _is_at(file: int, path: Path) -> bool:
     """Whether an open file is still the one of that name."""
     try:
