@@ -70,3 +70,13 @@ class Known:
     def found_again(self) -> list[Mark]:
         """The entries of a baseline without those that are gone; those that were found again as they are now."""
         return [*self._others, *(self._marks[number] for number in self._matched.known)]
+
+
+def without_known(path: Path | None, checked: Checked, root: Path) -> Checked:
+    """A run without the findings in a baseline, if there is one.
+
+    Raises:
+        UsageError: the baseline cannot be read.
+
+    """
+    return checked if path is None else Known(path, checked, root).remaining()

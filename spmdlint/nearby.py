@@ -17,7 +17,7 @@ from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Place
 from spmdlint.engine import Checked, check, look
 from spmdlint.files.screen import module_name
-from spmdlint.known import Known
+from spmdlint.known import without_known
 from spmdlint.program.survey import Survey
 
 ROWS = 5_000
@@ -51,17 +51,14 @@ def changed_nearby(
     if 2 * sum(_rows(survey, each) for each in near) > sum(_rows(survey, each) for each in survey.wanted):
         return None
     earlier, checked = (
-        _without_known(config, check(config, [path], edited={**edited, path: text}, cache=cache, jobs=1, among=near))
+        without_known(config.baseline, run, config.root)
         for text in (before, edited[path])
+        for run in [check(config, [path], edited={**edited, path: text}, cache=cache, jobs=1, among=near)]
     )
     moved = {(each.code, kept(each.place)): each for each in earlier.diagnostics}
     now = {(each.code, each.place): each for each in checked.diagnostics}
     added = tuple(each for spot, each in now.items() if spot not in moved)
     return Changed([each for spot, each in moved.items() if spot not in now], replace(checked, diagnostics=added))
-
-
-def _without_known(config: Config, checked: Checked) -> Checked:
-    return checked if config.baseline is None else Known(config.baseline, checked, config.root).remaining()
 
 
 def files_near(survey: Survey, path: Path, told: Collection[Path], rows: int) -> list[Path]:

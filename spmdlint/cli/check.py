@@ -21,7 +21,7 @@ from spmdlint.files.ignore import git_root
 from spmdlint.files.reach import refuse_closed
 from spmdlint.files.root import absolute, configure_named
 from spmdlint.fixes.rounds import Fixed
-from spmdlint.known import Known
+from spmdlint.known import without_known
 from spmdlint.output import FORMATS
 from spmdlint.policy import GRAVITY
 from spmdlint.timings import Timings
@@ -146,8 +146,7 @@ def main(options: argparse.Namespace) -> int:
             )
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
-        checked = look(edited)
-        return checked if baseline is None else Known(baseline, checked, config.root).remaining()
+        return without_known(baseline, look(edited), config.root)
 
     checked = look()
     for note in checked.notes:

@@ -191,11 +191,6 @@ class Project(Struct, dict=True):
                     found.setdefault(function.name, []).append(self.ref(path, function.index))
         return found
 
-    @property
-    def fields_set_from_outside(self) -> frozenset[str]:
-        """The names of attributes that are set on any object other than a method's receiver."""
-        return frozenset(self.attributes_set)
-
     @cached_property
     def attributes_set(self) -> dict[str, list[tuple[FunctionRef, int]]]:
         """The objects, other than a method's receiver, on which an attribute is set; by the attribute's name."""

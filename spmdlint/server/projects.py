@@ -116,6 +116,7 @@ class Project:
         self._listener.found(self)
 
     def _snapshots(self) -> list[Document]:
+        """The documents, each with the files that the findings on display in it lead through."""
         taken = [each.snapshot() for each in self.documents.values()]
         if self._last is None:
             return [replace(each, examined=None) for each in taken]
@@ -223,7 +224,7 @@ class Project:
 
     async def _explain(self, path: Path, row: int) -> str:
         async with self._turn:
-            documents = self._snapshots()
+            documents = [document.snapshot() for document in self.documents.values()]
             try:
                 body = await self._worker.ask(encode(AskLine(path, documents, self._version, row)), lambda _: None)
             except WorkerDiedError:

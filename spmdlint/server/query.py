@@ -25,7 +25,7 @@ from spmdlint.files.root import configure
 from spmdlint.files.store import usual_folder
 from spmdlint.fixes.making import with_edits
 from spmdlint.fixes.rounds import exact
-from spmdlint.known import Known
+from spmdlint.known import without_known
 from spmdlint.nearby import changed_nearby
 from spmdlint.output.cells import Notebooks
 from spmdlint.plain import PlainFinding, plain
@@ -150,9 +150,7 @@ class FreshRuns:
         checked = check(
             config, asked, edited=typed.texts, cache=cache, progress=lambda done, total: say(Progress(done, total))
         )
-        if config.baseline is not None:
-            checked = Known(config.baseline, checked, config.root).remaining()
-        return self._told(checked, typed, config)
+        return self._told(without_known(config.baseline, checked, config.root), typed, config)
 
     @staticmethod
     def _told(checked: Checked, typed: _Typed, config: Config) -> Findings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -11,10 +11,10 @@ from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.transfers import rows_of
-from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import decided, done_by_some, tells_when
+from spmdlint.analysis.variance.guarded import decided, done_by_some, set_by_another, tells_when
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.startup import startup
@@ -78,23 +78,28 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
                     continue
-                path = None if self._is_for_one(frame, call, writes) else self._reached_by_all(frame, number, None)
+                alone = self._is_for_one(frame, call, writes)
+                path = None if alone else self._reached_by_all(frame, number, self._is_of_several)
                 if path is not None:
                     yield DoneByAll(Site(ref, number), known.name, writes, path=path)
 
     def _without_run(self, frame: Frame) -> Iterator[DoneByAll]:
         """The first use in a function of what only some processes set, on a way that all go: the others fail there."""
         for number, read in frame.code.of_kind(s.Attribute):
-            for each in (number, read.base):
-                used = certain(self.ev.value(frame, each))
-                known = self.ev.knowledge.get(used.name) if isinstance(used, External) else None
-                if known is None or not known.set_by or known.attribute is not (each == read.base):
+            needing = set_by_another(self.ev, frame, number)
+            if needing is None or needing.attribute:  # it may be tested; what is read of it may not be read
+                needing = set_by_another(self.ev, frame, read.base)
+                if needing is None or not needing.attribute:
                     continue
-                unset = done_by_some(self.content, self.control, frame, known.set_by)
-                path = None if unset is None else self._reached_by_all(frame, number, self._starting)
-                if path is not None:
-                    yield DoneByAll(Site(frame.ref, number), known.name, False, unset, path)
-                    return
+            unset = done_by_some(self.content, self.control, frame, needing.set_by)
+            path = None if unset is None else self._reached_by_all(frame, number, self._starting.__contains__)
+            if path is not None:
+                yield DoneByAll(Site(frame.ref, number), needing.name, False, unset, path)
+                return
+
+    def _is_of_several(self, ref: FunctionRef) -> bool:
+        """Whether a function is certainly for several processes."""
+        return self.multi.needs(ref.path) or ref in self._asking
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
@@ -105,11 +110,11 @@ class DoneByAllSearch:
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
     def _reached_by_all(
-        self, frame: Frame, number: int, within: Collection[FunctionRef] | None
+        self, frame: Frame, number: int, concerns: Callable[[FunctionRef], bool]
     ) -> tuple[Site, ...] | None:
         """The calls by which a call is reached on some way on which no condition tells the processes apart, if any.
 
-        Something on the way is ``within`` these functions, or else certainly for several processes.
+        A function on the way is one that it ``concerns``.
         """
         asks = "whether it is done depends on this"
         latest: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {(frame, number, False): ()}
@@ -122,10 +127,7 @@ class DoneByAllSearch:
                     for inside, places in ((at, (place,)), *_definition(at))
                 ):
                     continue
-                if within is not None:
-                    several = several or at.ref in within
-                else:
-                    several = several or self.multi.needs(at.ref.path) or at.ref in self._asking
+                several = several or concerns(at.ref)
                 edges = self.reach.callers.get(at.ref, ())
                 if not edges and several:
                     return path

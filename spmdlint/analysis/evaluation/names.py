@@ -208,8 +208,9 @@ class Names:
         if self.ev.knowledge.get(canonical) is not None and not self._is_constructed(path, operation.name):
             return one(External(canonical))
         if path is not None and path != module.path:
-            values = self.global_name(self.ev.project.modules[path], operation.name)
-            if values and values != ANYTHING and not (_all_outside(values) and self._submodule(path, operation.name)):
+            home = self.ev.project.modules[path]
+            values = self._or_submodule(self.global_name(home, operation.name), home, operation.name)
+            if values and values != ANYTHING:
                 return values
         return self.dotted_name(full, module)
 
@@ -240,21 +241,14 @@ class Names:
         full = self.ev.knowledge.canonical(f"{module.name}.{name}")
         if self.ev.knowledge.get(full) is not None and not self._is_constructed(module.path, name):
             return one(External(full))
-        if name in module.top.stores or self.ev.code(FunctionRef(module.path, 0)).stars:
-            values = self.global_name(module, name)
-            if values != ANYTHING or name in module.top.stores:
-                return values
-        path = self._submodule(module.path, name)
-        return ANYTHING if path is None else one(ModuleValue(path))
+        is_bound = name in module.top.stores or self.ev.code(FunctionRef(module.path, 0)).stars
+        return self._or_submodule(self.global_name(module, name) if is_bound else ANYTHING, module, name)
 
-    def _submodule(self, path: Path, name: str) -> Path | None:
-        """The module of this name in a package: what the package imports under it from elsewhere may never run."""
-        package = self.ev.project.modules[path]
-        return self.ev.project.find_module(f"{package.name}.{name}", package) if package.is_package else None
-
-
-def _all_outside(values: Values) -> bool:
-    return all(isinstance(value, External) for value in values)
+    def _or_submodule(self, values: Values, module: Module, name: str) -> Values:
+        """What a name of a module is; a submodule if that is unknown, or imported from outside, which may never run."""
+        vague = values == ANYTHING or all(isinstance(value, External) for value in values)
+        path = self.ev.project.find_module(f"{module.name}.{name}", module) if vague and module.is_package else None
+        return values if path is None else one(ModuleValue(path))
 
 
 def _calls_between(top: s.Function, first: int, last: int) -> bool:

@@ -87,7 +87,7 @@ class Contracts:
             "copies": self._copied,
             "deal": self._dealt,
             "records": self._records,
-            "split": self._order,
+            "split": lambda demand: self.orders[-1].of(demand.frame, demand.value),
         }
         self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
             "argument": self._is_of_all,
@@ -159,7 +159,7 @@ class Contracts:
             if everywhere or same:
                 yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
             return
-        order = self.orders[demand.facet == "split"]
+        order = self.orders[0]
         if demand.form == "listed" and not is_stacked(order, frame, value):
             return
         if demand.form == "picked" and not is_picked(self.ev, frame, value):

@@ -166,24 +166,25 @@ class Mixups:
 
     def _sum(self, frame: Frame, number: int, whole: s.Binary) -> Mixup | None:
         """A seed to which the index of a process and that of one of its threads or workers are added."""
-        sums = {n: each for n, each in frame.code.of_kind(s.Binary) if each.operator == "+"}
-        terms, pending, place = dict[int, str](), [whole.left, whole.right], None
+        terms, pending, sums = dict[int, str](), [whole.right, whole.left], dict[int, s.Binary]()
         while pending:
             term = pending.pop()
-            if term in sums:
-                pending += [sums[term].left, sums[term].right]
-                continue
-            written = frame.code.operations[term]
-            terms[term] = written.name if isinstance(written, (s.Load, s.Attribute)) else ""
-            found = self.quantities.of(frame, term)
-            place = found if found is not None and (found.role, found.unit) == ("place", "process") else place
+            made, written = resolved(self.ev, frame, term), frame.code.operations[term]
+            operation = frame.code.operations[made]
+            if not isinstance(operation, s.Binary) or operation.operator != "+":
+                terms[term] = written.name if isinstance(written, (s.Load, s.Attribute)) else ""
+            elif made not in sums:
+                pending += [operation.right, operation.left]
+                sums[made] = operation
         inner = next((n for n, name in terms.items() if not self.table.workers.isdisjoint(name.split("_"))), None)
-        is_seed = any("seed" in name for name in terms.values())
-        if place is None or inner is None or not is_seed or any(number in (o.left, o.right) for o in sums.values()):
+        if inner is None or not any("seed" in name for name in terms.values()):
             return None
-        return Mixup(
-            "sum", Site(frame.ref, number), place, Quantity("place", "local", Site(frame.ref, inner), terms[inner])
-        )
+        places = (self.quantities.of(frame, term) for term in terms)
+        place = next((each for each in places if each and (each.role, each.unit) == ("place", "process")), None)
+        if place is None or any(self._sum(frame, made, each) for made, each in sums.items() if made < number):
+            return None  # what is added to such a sum changes nothing
+        worker = Quantity("place", "local", Site(frame.ref, inner), terms[inner])
+        return Mixup("sum", Site(frame.ref, number), place, worker)
 
     # -- calls
 

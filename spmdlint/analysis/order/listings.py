@@ -140,9 +140,9 @@ class ListingOrder(Property):
             value = passed(operation, parameter, known.positional)
             if value is not None and not _says_nothing(origins, frame, value, known.seed_of):
                 return None
-        uses = [use for use in origins.reach.applications if known.seeded_by == use.applied.name]
         component = origins.ev.project.component
-        seeded = any(component[use.site.ref.path] == component[frame.ref.path] for use in uses)
+        seeding = origins.reach.calling((known.seeded_by,))
+        seeded = any(component[ref.path] == component[frame.ref.path] for ref in seeding)
         if seeded or any(argument.star for argument in operation.arguments):
             return None
         name = known.name.rpartition(".")[2]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.knowledge.load import Known
 from spmdlint.program.link import FunctionRef
 
 
@@ -66,10 +68,17 @@ def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reas
 
 def set_by_some(content: Origins, control: Control, frame: Frame, number: int) -> Reason | None:
     """Why what a library's function sets, such as the run of a tracker, is not there on every process."""
-    value = certain(content.ev.value(frame, number))
-    known = content.ev.knowledge.get(value.name) if isinstance(value, External) else None
-    setter = known.set_by if known is not None and known.attribute else ""
-    return done_by_some(content, control, frame, setter) if setter else None
+    known = set_by_another(content.ev, frame, number)
+    if known is None or not known.attribute:
+        return None
+    return done_by_some(content, control, frame, known.set_by)
+
+
+def set_by_another(ev: Evaluator, frame: Frame, number: int) -> Known | None:
+    """What is known of something of a library that another of its functions sets, or that needs what it sets."""
+    value = certain(ev.value(frame, number))
+    known = ev.knowledge.get(value.name) if isinstance(value, External) else None
+    return known if known is not None and known.set_by else None
 
 
 def done_by_some(content: Origins, control: Control, frame: Frame, name: str) -> Reason | None:
