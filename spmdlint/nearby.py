@@ -28,7 +28,7 @@ class Changed(Struct, frozen=True):
     """What an edit changes: the findings that are gone, at places of the text before, and those it adds."""
 
     gone: Sequence[Diagnostic]
-    checked: Checked
+    added: Checked
 
 
 def changed_nearby(

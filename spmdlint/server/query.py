@@ -146,7 +146,7 @@ class FreshRuns:
             kept = Moves(before, edits[0].text).place
             changed = changed_nearby(config, path, before, edits[0].told, edited, cache, kept)
             if changed is not None:
-                say(Early([plain(each) for each in changed.gone], self._told(changed.checked, typed, config)))
+                say(Early([plain(each) for each in changed.gone], self._told(changed.added, typed, config)))
         checked = check(
             config, asked, edited=typed.texts, cache=cache, progress=lambda done, total: say(Progress(done, total))
         )
