@@ -220,7 +220,7 @@ def explain(folder: Path) -> int:
     """Print the verdict over all recordings in a folder, or each process's last calls; returns the exit status."""
     recorded = load(folder)
     if not recorded.rows:
-        sys.stderr.write(f"{recorded.nothing_in(folder)}\n")
+        sys.stderr.write(f"spmdlint: {recorded.nothing_in(folder)}\n")
         return 2
     found = compare(recorded)
     if found.report is not None:
