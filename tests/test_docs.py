@@ -106,13 +106,16 @@ def screenshots() -> Any:
     return module
 
 
-def test_the_screenshot_shows_what_is_printed():
-    output = screenshots().taken("check", "train.py")
-    drawn = (DOCS / "pictures" / "start.svg").read_text(encoding="utf-8")
-    rows = re.findall(r"<text class=\"check-r[^>]*>(.*?)</text>", drawn)
+@pytest.mark.parametrize("picture", ["start.svg", "run.svg"])
+def test_the_screenshot_shows_what_is_printed(picture):
+    command = screenshots().PICTURES[picture]
+    _, kind, *rest = command.split()
+    output = screenshots().taken(kind, *rest)
+    drawn = (DOCS / "pictures" / picture).read_text(encoding="utf-8")
+    rows = re.findall(rf"<text class=\"{kind}-r[^>]*>(.*?)</text>", drawn)
     shown = html.unescape("".join(rows)).replace("\xa0", " ")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
-    assert "".join(shown.split()) == "".join(f"$ spmdlint check train.py\n{plain}".split())
+    assert "".join(shown.split()) == "".join(f"$ {command}\n{plain}".split())
 
 
 def listed(page: str) -> set[str]:
