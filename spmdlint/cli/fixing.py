@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fix", action="store_true", help="apply safe fixes, which keep the program's meaning")
     group.add_argument("--unsafe-fixes", action="store_true", help="also apply fixes that need review")
     group.add_argument("--fix-only", action="store_true", help="apply fixes, and do not show the remaining findings")
-    group.add_argument("--diff", action="store_true", help="show what --fix-only would change, but change nothing")
+    group.add_argument("--diff", action="store_true", help="show what --fix would change, but change nothing")
     group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if anything was fixed")
 
 
