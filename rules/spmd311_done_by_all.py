@@ -18,8 +18,8 @@ class DoneByAll(Rule):
     Finds calls that start the run of an experiment tracker (`wandb.init`, `mlflow.start_run`, `neptune.init_run`,
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
-    processes go, if only some have started one. With `--preview` also files that all processes write under one path,
-    however far from where the program asks which process it is.
+    processes go, if only some have started one. Also files that all processes write under one path after the same
+    function has gathered from all of them (`process_allgather`); with `--preview`, all files that all processes write.
 
     ## Why it matters
 
@@ -75,6 +75,9 @@ class DoneByAll(Rule):
                 related += [Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain()]
             elif found.writes:
                 message = "Every process writes this file, under the same path."
+                if found.gathers is not None:
+                    before = program.where(found.gathers, place.path)
+                    message = f"All processes gather at {before}, and each then writes this file, under the same path."
                 way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
             else:
                 message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."

@@ -37,7 +37,7 @@ class MultiProcess:
         self.project = project
         self.always = always
         self._found: dict[Path, tuple[s.Operation, ...]] = {}
-        self._around: dict[tuple[int, Callable[[Path], bool]], bool] = {}
+        self._around: dict[tuple[Path | int, Callable[[Path], bool]], bool] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
@@ -71,10 +71,25 @@ class MultiProcess:
         if self.always or is_named_as_test(path):
             return self.always or asks(path)  # a test sets up its processes itself
         component = self.project.component
-        if (known := self._around.get((component[path], asks))) is None:
-            same = (other for other in self.project.modules if component[other] == component[path])
-            known = self._around[component[path], asks] = any(map(asks, same))
+        one = path if self._is_script(path) else component[path]
+        if (known := self._around.get((one, asks))) is None:
+            same = [other for other in self.project.modules if component[other] == component[path]]
+            known = self._around[one, asks] = any(map(asks, self._reached(path) if one == path else same))
         return known
+
+    def _is_script(self, path: Path) -> bool:
+        """Whether a file is run and not imported: its program is what it imports, and not its neighbours."""
+        operations = self.project.modules[path].summary.functions[0].operations
+        return not self.importers[path] and any(isinstance(o, s.Const) and o.value == "__main__" for o in operations)
+
+    def _reached(self, path: Path) -> set[Path]:
+        """A file and what it imports, directly or not."""
+        found, pending = {path}, [path]
+        while pending:
+            new = self._imported(pending.pop()) - found
+            found |= new
+            pending += new
+        return found
 
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""
@@ -149,6 +164,8 @@ class MultiProcess:
         """The files that a file imports, or of which it imports something by name."""
         module = self.project.modules[path]
         dotted = [(self.project.absolute(module, each.module, each.level), each.name) for each in module.imports]
+        every = [o for o in module.top.operations if isinstance(o, s.ImportStar)]
+        dotted += [(self.project.absolute(module, each.module, each.level), None) for each in every]
         names = [name for home, part in dotted for name in (f"{home}.{part}", home)]
         return {other for name in names if (other := self.project.find_module(name, module)) is not None}
 

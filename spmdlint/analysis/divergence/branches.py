@@ -99,6 +99,7 @@ class _Told:
         """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
         self._by_call: dict[tuple[Site, ...], int] = {}
+        self._places: set[tuple[Site, Site, Hazard]] = set()
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
@@ -109,6 +110,10 @@ class _Told:
     def _add(self, other: Divergence, with_calls: bool) -> None:
         if other.hazard not in self._hazards:
             return
+        place = (other.branch, other.call.site, other.hazard)
+        if place in self._places:
+            return  # the same call in the text, of another of the functions that are passed
+        self._places.add(place)
         number = self._by_call.get(other.call.path)
         if number is not None:
             told = self.found[number]

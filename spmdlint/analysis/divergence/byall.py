@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
@@ -17,6 +18,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import decided, done_by_some, set_by_another, tells_when
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.startup import startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -30,7 +32,7 @@ _CALLERS = 8
 class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
-    ``path`` are the calls that lead there, the nearest first.
+    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before.
     """
 
     site: Site
@@ -38,24 +40,35 @@ class DoneByAll(Struct, frozen=True):
     writes: bool
     unset: Reason | None = None
     path: tuple[Site, ...] = ()
+    gathers: Site | None = None
 
 
 class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
-    With ``preview`` also files, and what lies in files that name nothing which only several processes need: it counts
-    there if a function leads to it that asks which process it is.
+    With ``preview`` also all files, and not only those that are written after the function has gathered something from
+    all processes; and what lies in files that name nothing which only several processes need: it counts there if a
+    function leads to it that asks which process it is.
     """
 
     def __init__(
-        self, evaluator: Evaluator, reach: Reach, multi: MultiProcess, content: Origins, *, preview: bool
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        multi: MultiProcess,
+        content: Origins,
+        *,
+        preview: bool,
     ) -> None:
         self.ev = evaluator
         self.reach = reach
+        self.effects = effects
         self.multi = multi
         self.content = content
         self.preview = preview
         self.control = Control(evaluator)
+        self._gatherers = frozenset(name.rpartition(".")[2] for name in reading().gatherers)
         self._asking = upstream(evaluator.project, reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
         self._starting = upstream(evaluator.project, reach, setters)
@@ -76,12 +89,14 @@ class DoneByAllSearch:
                 if known is None:
                     continue
                 writes = known.once == "file"  # what can read as well writes if its mode says so
-                if writes and (not self.preview or (known.reads and not opens_to_write(frame, call))):
+                if writes and known.reads and not opens_to_write(frame, call):
                     continue
-                alone = self._is_for_one(frame, call, writes)
-                path = None if alone else self._reached_by_all(frame, number, self._is_of_several)
+                gathers = self._gathers_before(frame, number) if writes else None
+                if (writes and not self.preview and gathers is None) or self._is_for_one(frame, call, writes):
+                    continue
+                path = self._reached_by_all(frame, number, self._is_of_several)
                 if path is not None:
-                    yield DoneByAll(Site(ref, number), known.name, writes, path=path)
+                    yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers)
 
     def _without_run(self, frame: Frame) -> Iterator[DoneByAll]:
         """The first use in a function of what only some processes set, on a way that all go: the others fail there."""
@@ -96,6 +111,17 @@ class DoneByAllSearch:
             if path is not None:
                 yield DoneByAll(Site(frame.ref, number), needing.name, False, unset, path)
                 return
+
+    def _gathers_before(self, frame: Frame, number: int) -> Site | None:
+        """A call by which all processes have gathered something whenever a function comes to an operation."""
+        block_of, flow = frame.code.function.block_of, self.ev.flow(frame.ref)
+        for earlier, call in frame.code.of_kind(s.Call):
+            one, other = block_of[earlier], block_of[number]
+            if earlier < number if one == other else flow.dominates(one, other):
+                made = self.effects.of_call(frame, earlier, call)
+                if any(each.everyone and each.name in self._gatherers for each in made):
+                    return Site(frame.ref, earlier)
+        return None
 
     def _is_of_several(self, ref: FunctionRef) -> bool:
         """Whether a function is certainly for several processes."""

@@ -111,9 +111,10 @@ class Variance(Property):
                 return found
             if isinstance(operation, s.Item):
                 beside = side_by_side(origins, frame, operation)
-                yielded = of_round(origins, frame, number, shared=True) if beside is None else None
+                whole = origins.of(frame, beside) if beside is not None else None
+                yielded = whole or of_round(origins, frame, number, shared=True)
                 if beside is not None or yielded is not None:
-                    return origins.of(frame, beside) if beside is not None else yielded
+                    return yielded
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
             return self._made_of(origins, frame, number, operation)
         if isinstance(operation, s.Slice):
@@ -215,10 +216,14 @@ class Variance(Property):
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
-        found = origins.of(frame, operation.iterable)
-        if found is None and not any(item.value == number for _, item in frame.code.of_kind(s.Item)):
-            found = of_round(origins, frame, number, shared=True)
+        found = origins.of(frame, operation.iterable) or self._yielded(origins, frame, number)
         return found or self._likely(frame, number)
+
+    @staticmethod
+    def _yielded(origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """Why an element varies that is taken whole: of one that is unpacked, each part is asked for."""
+        unpacked = any(item.value == number for _, item in frame.code.of_kind(s.Item))
+        return None if unpacked else of_round(origins, frame, number, shared=True)
 
     def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """The parts of an array that are on this process, in whatever order they are iterated."""
@@ -324,6 +329,7 @@ class Variance(Property):
                 return found
             if callee.name == "builtins.next":
                 taken = self._own_part(frame, number) or self._likely(frame, number)
+                taken = taken or self._yielded(origins, frame, number)
                 counted = None if taken is not None else self.counters.skewed(origins, frame, operation)
                 if taken is not None or counted is not None:
                     return taken or counted

@@ -25,7 +25,7 @@ def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) 
     base, index = selected
     places = list(elements(origins.ev, frame, base, index))
     if not places:
-        given = _elsewhere(origins, frame, base, _CALLS)
+        given = elsewhere(origins, frame, base)
         places = [place for where, number in given for place in elements(origins.ev, where, number, index)]
         places += _rest(origins, frame, base, "*", index)
     if not places:
@@ -70,12 +70,12 @@ def _selected(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -
     return (operation.base, known.value) if known is not None and isinstance(known.value, int) else None
 
 
-def _elsewhere(origins: Origins, frame: Frame, base: int, depth: int) -> Iterator[tuple[Frame, int]]:
+def elsewhere(origins: Origins, frame: Frame, base: int, depth: int = _CALLS) -> Iterator[tuple[Frame, int]]:
     """What a parameter, a name of the module or a field may hold: the arguments of callers, and what is stored."""
     for root in _roots(origins, frame, base) if depth else ():
         for where, number in _held(origins, frame, root):
             yield where, number
-            yield from _elsewhere(origins, where, number, depth - 1)
+            yield from elsewhere(origins, where, number, depth - 1)
 
 
 def _roots(origins: Origins, frame: Frame, base: int) -> Iterator[s.Operation]:
@@ -117,7 +117,7 @@ def of_entry(origins: Origins, frame: Frame, base: int, key: object) -> Reason |
     """Why the value under a key of a dictionary that is written out has the property."""
     places = list(entries(origins.ev, frame, base, key))
     if not places:
-        given = _elsewhere(origins, frame, base, _CALLS)
+        given = elsewhere(origins, frame, base)
         places = [place for where, number in given for place in entries(origins.ev, where, number, key)]
         places += _rest(origins, frame, base, "**", key)
     return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.elements import returns
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Free, FunctionValue, Instance, Site, certain
+from spmdlint.analysis.variance.element import elsewhere
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT
 
 _NONE = Constant(None)
+_TAKER = External("builtins.next")
 
 
 def has_no_end(origins: Origins, frame: Frame, bound: int) -> bool:
@@ -84,12 +88,24 @@ def of_round(
     ``shared``: the elements of a value that has the property have it as well.
     """
     operation = frame.code.operations[number]
-    loop = frame.code.operations[operation.value] if isinstance(operation, s.Item) else operation
-    if not isinstance(loop, s.Next):
+    iterable = _taken_from(
+        origins, frame, frame.code.operations[operation.value] if isinstance(operation, s.Item) else operation
+    )
+    if iterable is None:
         return None
     place = operation.index if isinstance(operation, s.Item) else None
     path = [p for p in (place, index) if p is not None]
-    return _yielded(origins, frame, loop.iterable, path, _DEPTH, shared=shared)
+    return _yielded(origins, frame, iterable, path, _DEPTH, shared=shared)
+
+
+def _taken_from(origins: Origins, frame: Frame, operation: s.Operation) -> int | None:
+    """The iterable of which an operation takes an element: that of a loop, or what is passed to `next`."""
+    if not isinstance(operation, s.Call) or len(operation.arguments) not in (1, 2):
+        return operation.iterable if isinstance(operation, s.Next) else None
+    named = frame.code.operations[operation.function]
+    if not isinstance(named, s.Load) or certain(origins.ev.value(frame, operation.function)) != _TAKER:
+        return None
+    return operation.arguments[0].value
 
 
 def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
@@ -99,7 +115,7 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
     while isinstance(part, s.Item):
         path.insert(0, part.index)
         part = frame.code.operations[part.value]
-    number = part.iterable if isinstance(part, s.Next) else None
+    number = _taken_from(origins, frame, part)
     for _ in range(_DEPTH):
         call = frame.code.operations[frame.code.root_of(number)] if number is not None else None
         callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
@@ -124,7 +140,7 @@ def _yielded(
     if isinstance(call, s.Call):
         for callee in origins.callees(frame, call):
             if isinstance(callee, FunctionValue):
-                return origins.in_generator(frame, root, call, callee, ask)
+                return origins.in_call(frame, root, call, callee, ask)
             inner = _inside(call, callee.name, path) if isinstance(callee, External) else None
             if inner is not None:
                 return _yielded(origins, frame, *inner, depth - 1, shared=shared)
@@ -137,7 +153,8 @@ def _yielded(
             method = origins.ev.objects.generator(value, "__iter__")
             if method is not None:
                 return ask(origins.ev.free_frame(method.ref))
-    return None
+    places = elsewhere(origins, frame, iterable)
+    return next((r for p in places if (r := _yielded(origins, *p, path, depth - 1, shared=shared)) is not None), None)
 
 
 def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
@@ -153,7 +170,11 @@ def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[obje
 
 
 def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *, shared: bool) -> Reason | None:
+    """Why what a generator yields, or what an iterator that a function returns gives, has the property."""
     operations = frame.code.operations
+    if not frame.code.function.generator:
+        ways = [value for _, value in returns(origins.ev, frame) if value is not None]
+        return surest(_yielded(origins, frame, value, path, depth - 1, shared=shared) for value in ways)
     for _, yielded in frame.code.of_kind(s.Yield):
         value = yielded.value
         if yielded.delegate and value is not None:
