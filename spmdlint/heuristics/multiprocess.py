@@ -100,8 +100,12 @@ class MultiProcess:
         return self.always or any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
 
     def joins(self, path: Path) -> bool:
-        """Whether processes certainly know one another through JAX's service; if not, each lists its own CPUs."""
-        return self.always or self._meets(path) or self._any_around(path, self._starts)
+        """Whether processes certainly know one another: through JAX's service, or as they meet anywhere."""
+        return self._meets(path) or self.starts(path)
+
+    def starts(self, path: Path) -> bool:
+        """Whether a program joins JAX's service; if not, each process lists its own CPUs."""
+        return self.always or self._any_around(path, self._starts)
 
     def meets(self, path: Path) -> bool:
         """Whether the processes of a program meet anywhere: they know one another, if not one another's CPUs."""

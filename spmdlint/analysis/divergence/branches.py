@@ -93,8 +93,9 @@ class Divergence(Struct, frozen=True):
 class _Told:
     """The divergences of one function that are told, each call once; only those of the hazards that are asked for."""
 
-    def __init__(self, hazards: Collection[Hazard]) -> None:
+    def __init__(self, hazards: Collection[Hazard], *, several: bool) -> None:
         self._hazards = hazards
+        self._several = several
         self.any = False
         """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
@@ -108,7 +109,7 @@ class _Told:
             self._add(each, with_calls)
 
     def _add(self, other: Divergence, with_calls: bool) -> None:
-        if other.hazard not in self._hazards:
+        if other.hazard not in self._hazards or (other.hazard == "unsteady" and not self._several):
             return
         place = (other.branch, other.call.site, other.hazard)
         if place in self._places:
@@ -174,7 +175,7 @@ class Divergences:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                told = _Told(self.hazards)
+                told = _Told(self.hazards, several=self.preview or self.multi.runs_several(ref.path))
                 frame = self.ev.free_frame(ref)
                 if self._makes_calls(frame):
                     self._in_frame(frame, told)

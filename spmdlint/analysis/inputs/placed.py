@@ -104,7 +104,7 @@ class Placements:
         made = certain(self.ev.value(frame, element.base))
         if isinstance(made, Applied) and self.quantities.table.lists.get(made.name) == "device":
             whole = not made.arguments.positional and not made.arguments.keywords
-            return made.site if whole or self.multi.joins(frame.ref.path) else None
+            return made.site if whole or self.multi.starts(frame.ref.path) else None
         listed = self.quantities.of(frame, element.base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 
