@@ -105,10 +105,9 @@ class LastBatch(Property):
     ) -> Reason | None:
         known = origins.ev.knowledge.get(name)
         if known is not None and known.batches:
-            keywords = [argument.keyword for argument in operation.arguments]
-            if known.batches not in keywords and keywords.count(None) <= known.positional.index(known.batches):
+            if passed(operation, known.batches, known.positional) is None:
                 return None
-            return self._batched(frame, number, operation, self.length.any_of(frame, arguments))
+            return self._batched(frame, number, operation, self.length.any_of(frame, arguments), known.positional)
         if known is not None and known.gives_global and known.local is not None:
             part = passed(operation, known.local, known.positional)
             return origins.of(frame, part) if part is not None else None
@@ -125,18 +124,19 @@ class LastBatch(Property):
         text = "each batch is as long as the longest of this process's own examples in it"
         return Reason(Site(frame.ref, number), text, BY_LENGTH, part)
 
-    def _batched(self, frame: Frame, number: int, operation: s.Call, part: Reason | None) -> Reason | None:
+    def _batched(
+        self, frame: Frame, number: int, operation: s.Call, part: Reason | None, positional: tuple[str, ...] = ()
+    ) -> Reason | None:
         """Why a call makes batches of different sizes: its data is a part, and it keeps the remainder."""
-        if part is None or part.kind not in ("data", "ragged") or not self._keeps_rest(frame, operation):
+        if part is None or part.kind not in ("data", "ragged") or not self._keeps_rest(frame, operation, positional):
             return None
         text = "the last batch of this process's part may be short, and it is not dropped"
         return Reason(Site(frame.ref, number), text, REMAINDER, part)
 
-    def _keeps_rest(self, frame: Frame, operation: s.Call) -> bool:
-        given = [argument.value for argument in operation.arguments if argument.keyword in _DROPS]
-        if any(argument.star for argument in operation.arguments):
-            return False
-        return all(_is_false(self.content.ev.value(frame, number)) for number in given)
+    def _keeps_rest(self, frame: Frame, operation: s.Call, positional: tuple[str, ...] = ()) -> bool:
+        given = [value for each in _DROPS if (value := passed(operation, each, positional)) is not None]
+        starred = any(argument.star for argument in operation.arguments)
+        return not starred and all(_is_false(self.content.ev.value(frame, number)) for number in given)
 
     def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
         """Whether data was made by batching the whole, with the remainder kept, and not repeated before that."""
