@@ -48,8 +48,6 @@ class Place(TypedDict, total=False):
 
 
 class Argument(TypedDict, total=False):
-    """One argument of a call."""
-
     path: str
     shape: list[Count]
     dtype: str
@@ -188,8 +186,6 @@ class HealthNumbers(TypedDict, total=False):
 
 
 class PreflightRecord(TypedDict, total=False):
-    """How a process is set up."""
-
     devices: Count
     kind: str
     jax: str

@@ -49,7 +49,6 @@ class History:
 
 
 def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
-    """A history from rows in the order of the calls."""
     history = History(state=state, end=State() if end is None else end)
     for row in rows:
         history.add(row)
@@ -61,7 +60,8 @@ def judge(histories: Mapping[int, History], evidence: Evidence) -> Report | None
     return _difference(histories, evidence) or _crossing(histories) or _missing(histories, evidence)
 
 
-def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+def groups_of(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+    """Each set of processes, by its name, with those of its members that are known."""
     members = {key: group for history in histories.values() for key, group in history.members.items()}
     for key, group in sorted(members.items()):
         yield key, group, {process: histories[process] for process in group if process in histories}
@@ -106,7 +106,7 @@ def _sequences(
     histories: Mapping[int, History], evidence: Evidence
 ) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
     """The calls of each group by process and number; of several threads, as each device sees them."""
-    for key, group, inside in _groups(histories):
+    for key, group, inside in groups_of(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
         if not any(history.is_threaded(key) for history in inside.values()):
             yield key, group, inside, rows
@@ -169,7 +169,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
 
 
 def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
-    for key, group, inside in _groups(histories):
+    for key, group, inside in groups_of(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
         most = max(counts.values())
         short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most}

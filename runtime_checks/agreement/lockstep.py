@@ -57,12 +57,7 @@ class Waiting:
     """
 
     def __init__(
-        self,
-        parts: Parts,
-        group: Group,
-        entry: Entry,
-        explain: Callable[[], Details],
-        within: float | None = None,
+        self, parts: Parts, group: Group, entry: Entry, explain: Callable[[], Details], within: float | None = None
     ) -> None:
         self._explain = explain
         self._within = within

@@ -36,7 +36,6 @@ class OtherProcesses:
         self.heard: dict[int, Message] = {}
 
     def last_heard(self, process: int) -> Place:
-        """The last call that another process announced to this one."""
         return self.heard.get(process) or Place()
 
     def ended(self, process: int) -> State | None:
@@ -66,7 +65,6 @@ class OtherProcesses:
         return found
 
     def ended_report(self, process: int, state: State) -> ProcessReport:
-        """An ended process, for a report."""
         one = reported(state, ended_word(state))
         one.detail = state.get("detail")
         one.stack = state.get("stack")

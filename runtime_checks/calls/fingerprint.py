@@ -70,7 +70,6 @@ class Program:
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> ProgramRecord:
-        """The decisive fields, as data."""
         return {
             "environment": dict(self.environment) or None,
             "function": self.function if self.identified else None,

@@ -173,7 +173,6 @@ class Values:
         return numbers[0] if form.endswith("[]") and numbers else f"{form}{shown} digest {tag}"
 
     def told(self, given: Given) -> dict[str, GivenRecord]:
-        """What a call is given, for readers."""
         return {
             key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)}
             for key, tag in given.items()
@@ -202,7 +201,6 @@ def _number(value: complex) -> str:
 
 
 def given_digest(given: Given) -> int:
-    """A digest of what a call is given."""
     return int.from_bytes(hashlib.blake2b(repr(given).encode(), digest_size=8).digest(), "big")
 
 
@@ -218,7 +216,6 @@ def _agree(one: str, other: str) -> bool:
 
 
 def told_with(arguments: Sequence[Argument], given: Mapping[str, GivenRecord]) -> list[Argument]:
-    """The arguments of a call with what they are given."""
     told = [argument.copy() for argument in arguments]
     for key, one in given.items():
         if key.isdigit() and int(key) < len(told):

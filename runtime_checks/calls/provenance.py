@@ -148,7 +148,6 @@ class Unplaced:
         self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
 
     def look(self, call: Call) -> None:
-        """Look at the arguments of a call."""
         program = call.program
         if call.words:
             return  # the values themselves are compared

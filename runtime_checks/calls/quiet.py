@@ -68,7 +68,6 @@ class QuietCalls:
         return self._told((group, group.count - 1) for group in groups)
 
     def all(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
-        """All about the calls that are kept."""
         return self._told((group, 0) for group in groups)
 
     def _told(self, since: Iterable[tuple[Group, int]]) -> dict[str, list[QuietRecord]]:

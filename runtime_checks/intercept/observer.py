@@ -123,7 +123,6 @@ class Probe:
 
     @property
     def seen(self) -> int:
-        """The calls that were seen at all."""
         self.journal.drain()
         return self.dispatched + self.journal.made
 

@@ -31,14 +31,10 @@ LINTER = (*command_of("spmdlint.cli"), "check", "--output-format", "json")
 
 
 class Location(TypedDict):
-    """A place in a file, in the linter's output."""
-
     row: int
 
 
 class LintedPlace(TypedDict):
-    """A place that leads to a finding."""
-
     filename: str
     location: Location
     message: str
@@ -240,7 +236,6 @@ class Blocks:
 
 
 def blocks_of(filename: str) -> Blocks:
-    """The spans of a file."""
     try:
         tree = ast.parse(Path(filename).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

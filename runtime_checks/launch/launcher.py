@@ -125,13 +125,11 @@ class _Launcher:
         self._timed_out = self._over = False
 
     def end(self) -> None:
-        """End everything that was started."""
         self.end_job()
         self._service.kill()
         self._service.communicate()
 
     def end_job(self) -> None:
-        """End what is left of the job."""
         if self._over:
             return
         self._over = True
@@ -144,7 +142,6 @@ class _Launcher:
         self._output.drain()
 
     def run(self) -> tuple[Report, int]:
-        """Start everything, wait for the end of everything."""
         for number in range(self._plan.processes):
             if self._is_late() or self._interrupts:
                 break
@@ -181,7 +178,6 @@ class _Launcher:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
     def interrupted(self) -> bool:
-        """Whether this launcher was interrupted."""
         return bool(self._interrupts)
 
     def guard(self, leader: int) -> None:

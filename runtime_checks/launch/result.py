@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
     alike,
     call_words,
     count_of,
+    first_of,
     name_processes,
     place,
     racing_threads,
@@ -165,11 +166,10 @@ def _silent(states: States) -> Iterator[str]:
     names = sorted({name for theirs in counts.values() for name in theirs})
     uneven = [name for name in names if len({theirs.get(name, 0) for theirs in counts.values()}) > 1]
     if uneven:
-        shown = ", ".join(uneven[:UNPLACED]) + (f" and {len(uneven) - UNPLACED} more" if len(uneven) > UNPLACED else "")
         yield (
-            f"Not every process called {shown} as often as the others. What they exchange is nothing here, as their "
-            "arrays are whole on every process, so no process waited and the calls were not compared. With other "
-            "arrays, or on another backend, such a program may hang."
+            f"Not every process called {first_of(uneven, UNPLACED)} as often as the others. What they exchange is "
+            "nothing here, as their arrays are whole on every process, so no process waited and the calls were not "
+            "compared. With other arrays, or on another backend, such a program may hang."
         )
 
 
@@ -187,9 +187,8 @@ def _uncompared(states: States) -> str:
     names = sorted({str(name) for state in states.values() for name in state.get("unplaced") or ()})
     if not names:
         return ""
-    shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
     several = "several arrays of one shape, not made by parallel calls or made of one array without them,"
-    return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
+    return f" Not compared: which of {several} was passed to {first_of(names, UNPLACED)} ({CHOSEN})."
 
 
 def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:
@@ -255,7 +254,6 @@ def _process(told: State, ended: Ended | None) -> ProcessReport:
 
 
 def _status_words(status: int) -> str:
-    """An exit status in words."""
     if status >= 0:
         return f"ended with exit status {status}"
     try:

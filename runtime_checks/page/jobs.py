@@ -96,7 +96,6 @@ def _written(when: datetime) -> str:
 
 
 def page(job: Job) -> str:
-    """The page on a job."""
     folder = files(__package__ or "")
     style, script, markup = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
     kind = f" ({job.report.kind})" if job.report.kind else ""

@@ -62,7 +62,6 @@ class Event:
 
     @property
     def site(self) -> Site | None:
-        """The user's line, computed on demand."""
         if self._site is None and self.user is not None:
             code, lasti = self.user
             self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
@@ -93,7 +92,6 @@ class Event:
         return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
 
     def at(self, site: Site | None) -> None:
-        """Set the place that it is called from."""
         self._site = site
 
 
@@ -109,7 +107,6 @@ class ValuedCall:
 
     @property
     def digest(self) -> int:
-        """A digest of the tags."""
         return given_digest(self.given)
 
 

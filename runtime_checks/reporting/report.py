@@ -143,7 +143,6 @@ class Report:
     schema_version: int = SCHEMA_VERSION
 
     def as_data(self) -> dict[str, Any]:
-        """The report as a JSON object."""
         return asdict(self)
 
     def add_build(self, build: Build) -> None:
@@ -152,7 +151,6 @@ class Report:
 
     @property
     def title(self) -> str:
-        """The verdict with its kind."""
         return f"spmdlint: {self.verdict}" + (f" ({self.kind})" if self.kind else "")
 
 
@@ -334,7 +332,6 @@ def _process_lines(
 
 
 def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
-    """The arguments that differ, marked, and some of the others."""
     odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
     even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
     shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]

@@ -15,13 +15,7 @@ from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, Bounded
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
-METHODS = (
-    "key_value_set",
-    "key_value_try_get",
-    "key_value_dir_get",
-    "key_value_delete",
-    "blocking_key_value_get",
-)
+METHODS = ("key_value_set", "key_value_try_get", "key_value_dir_get", "key_value_delete", "blocking_key_value_get")
 T = TypeVar("T")
 
 
@@ -81,7 +75,6 @@ class Store:
         return True
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """The value of a key now, or None."""
         text = self._present(lambda: self._client.key_value_try_get(f"{self._root}/{key}"))
         return None if text is None else read_record(text, kind, key)
 
