@@ -222,7 +222,7 @@ class Background:
             "table": [event.record() for event in places],
             "calls": pack([places[event] for event in calls]),
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
-            "quiet": self._own.quiet.all(groups),
+            "quiet": self._own.quiet.told(groups),
         }
 
     def hear(self) -> None:

@@ -109,7 +109,7 @@ class Closing:
         """Publish how this process ended, and record it if all its calls are in the recording."""
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
         if self._checks.active and self._ending.verdict is None:
-            self._own.journal.end(state)
+            self._own.journal.write({"end": state})  # without it, the program may have gone on, or been killed
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
             self._job.folder.put_state(self._job.me, {**state, **self._own.build()})

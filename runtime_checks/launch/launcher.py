@@ -134,7 +134,7 @@ class _Launcher:
             return
         self._over = True
         for process in self._processes:
-            _kill_group(process)
+            _signal_group(process, signal.SIGKILL)
         for process in self._processes:
             process.wait()
         if sys.platform.startswith("linux"):
@@ -301,7 +301,7 @@ class _Launcher:
             if number not in self._ended:
                 if process.poll() is None:
                     self._killed.add(number)
-                _kill_group(process)
+                _signal_group(process, signal.SIGKILL)
 
     def _time_out(self) -> None:
         self._timed_out = True
@@ -377,14 +377,8 @@ def _installed_jax() -> str | None:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    _signal_group(process, signal.SIGKILL)
 
 
 def write_report(report: Report, path: Path) -> None:

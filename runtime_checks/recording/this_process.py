@@ -117,7 +117,7 @@ class ThisProcess:
 
     def publish_quiet(self, exchange: Exchange) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
-        recent = self.quiet.recent(self.ledger.groups())
+        recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
             exchange.quiet.say({"calls": recent})
 

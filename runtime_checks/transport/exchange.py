@@ -63,7 +63,7 @@ class Slots(Generic[T]):
 
     def wait(self, *at: object, milliseconds: int = MAX_WAIT_MS) -> T | None:
         """A record as soon as it is there, or None after some time."""
-        return self._store.wait(self._key(at), self._kind, milliseconds)
+        return self._store.wait(self._key(at), self._kind, min(milliseconds, MAX_WAIT_MS))
 
     def all(self, *at: object) -> dict[int, T]:
         """The records of all processes, by their numbers."""
@@ -161,7 +161,7 @@ class Exchange:
         """Wait to be woken; returns the message, or None after ``seconds``."""
         word = None
         try:
-            word = self.store.sleep(f"word/{self.me}", Word, seconds)
+            word = self.store.wait(f"word/{self.me}", Word, int(seconds * 1000))
             if word is None:
                 self.wake(self.me)  # releases the memory that the service keeps for the wait
         finally:
