@@ -8,6 +8,7 @@ unknown.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
@@ -302,9 +303,7 @@ class Nothing(TypedDict, total=False):
 _FIRST_LOOK = threading.RLock()
 
 
-@cache
-def _built(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+_built: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
 
 
 def read_record(

@@ -144,7 +144,8 @@ class Closing:
                 if outcome.state in OVER:
                     self._end_checks(outcome)
                 return None
-            if background is None or self._closes():
+            # The first one collects how all ended in background mode, or under a launcher the first that is alive.
+            if background is None or all(job.gone(process) is not None for process in range(job.me)):
                 ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
                 life.look([process for process in range(job.count) if process not in ended])
             elif background.over:
@@ -155,10 +156,6 @@ class Closing:
                 time.sleep(tick)
                 tick = min(tick * 1.2, SLOWEST_TICK)
         return ended
-
-    def _closes(self) -> bool:
-        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
-        return all(self._job.gone(process) is not None for process in range(self._job.me))
 
     def _hold(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
