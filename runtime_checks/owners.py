@@ -77,7 +77,7 @@ def hide_frames(error: BaseException) -> None:
         if id(one) not in seen:
             seen.add(id(one))
             kept = [each for each in _parts(one.__traceback__) if not is_here(each.tb_frame.f_code.co_filename)]
-            for each, following in zip(kept, [*kept[1:], None], strict=True):
+            for each, following in zip(kept, [*kept[1:], None], strict=False):
                 each.tb_next = following
             one.__traceback__ = kept[0] if kept else None
             left += [other for other in (one.__cause__, one.__context__) if other is not None]

@@ -98,7 +98,7 @@ def launch(plan: Plan) -> tuple[Report, int]:
         show(report)
         shown = len(report.notes)
         if status != INTERRUPTED_STATUS:  # which no line of the program explains
-            findings.join(report, plan.command, started=running.guard, interrupted=running.interrupted)
+            findings.join(report, plan.command, environment=running.environment(), interrupted=running.interrupted)
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes[shown:])
     return report, status
 
@@ -180,8 +180,12 @@ class _Launcher:
     def interrupted(self) -> bool:
         return bool(self._interrupts)
 
-    def guard(self, leader: int) -> None:
-        """What this process has started ends with this launcher, too, whatever ends that (Linux)."""
+    def environment(self) -> dict[str, str]:
+        """That of all that this starts: what has it ends with this launcher, whatever ends that (Linux)."""
+        return {**os.environ, RUN_FOLDER_VARIABLE: str(self._folder.folder)}
+
+    def _guard(self, leader: int) -> None:
+        """What this process has started ends with this launcher, too, if it changes its environment (Linux)."""
         assert self._service.stdin is not None
         with suppress(OSError):  # it was ended; the processes of the job still end with this one
             self._service.stdin.write(f"{leader}\n".encode())
@@ -201,7 +205,7 @@ class _Launcher:
     def _start_process(self, number: int) -> None:
         plan = self._plan
         environment = {
-            **os.environ,
+            **self.environment(),
             # As on real hosts, each process iterates over sets of strings in its own order.
             "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
             "PYTHONUNBUFFERED": "1",
@@ -212,7 +216,6 @@ class _Launcher:
             PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
             MODE_VARIABLE: plan.mode,
-            RUN_FOLDER_VARIABLE: str(self._folder.folder),
         }
         if plan.ledger_folder is not None:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
@@ -226,7 +229,7 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
-        self.guard(process.pid)
+        self._guard(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
