@@ -165,7 +165,7 @@ class Journal:
         thread = threading.get_ident()
         found = user_frame(frame)
         user = (found.f_code, found.f_lasti) if found is not None else None
-        key = (program.digest, user and (id(user[0]), user[1]), thread)
+        key = (program.digest, program.processes, user and (id(user[0]), user[1]), thread)
         event = self._events.get(key)
         if event is None:
             event = Event(program, self._ledger.group(program.processes), thread)
@@ -195,7 +195,7 @@ class Journal:
     def event_of(self, program: Program, site: Site | None) -> Event:
         """The event of a program called from a known line in this thread."""
         thread = threading.get_ident()
-        key = (program.digest, site, thread)
+        key = (program.digest, program.processes, site, thread)
         known = self._events if program.value is None else self._asserted
         event = known.get(key)
         if event is None:

@@ -114,7 +114,10 @@ def test_groups_that_share_one_process_may_come_in_any_order() -> None:
                 if session.me in group:
                     call(session, "sum", group)
 
-    assert Job(3).run(body) == {}
+    job = Job(3)
+    assert job.run(body) == {}
+    assert [session.checks.active for session in job.sessions] == [True] * 3
+    assert [sorted(session.own.ledger.counts().values()) for session in job.sessions] == [[5], [5, 5], [5]]
 
 
 @pytest.mark.parametrize(
