@@ -315,13 +315,13 @@ def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd
 
 
 def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
-    limit(monkeypatch, 150_000, 150_000, 200_000)
+    limit(monkeypatch, 75_000, 75_000, 100_000)
     monkeypatch.setattr(writing, "RECENT_VALUES", 20)
     for number in range(2):
         process = Process(tmp_path, number)
-        for step in range(CALLS // 500 + 1500):
-            process.make(STEP, 3, 500)
-            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 1600)))
+        for step in range(CALLS // 1000 + 750):
+            process.make(STEP, 3, 1000)
+            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 800)))
             process.recording.write_program(value.digest, value.decisive())
             process.make(value, 4)
     status, data = diff(tmp_path, capsys)
