@@ -129,9 +129,7 @@ class Probe:
 
 class _Thread(threading.local):
     context: Context | None = None
-    static: Mapping[str, str] | None = None
-    tree: Any = None
-    fun: Any = None
+    inferred: tuple[Any, Mapping[str, str], Any] = (None, {}, None)  # the function, its static arguments, their tree
     spanning: Any = None
     known: Known | None = None
     hosts: Sequence[tuple[int, str]] = ()
