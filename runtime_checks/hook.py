@@ -23,6 +23,7 @@ from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many, unsupported
 from spmdlint.runtime_checks.owners import hide_frames, without_runner
+from spmdlint.runtime_checks.recording.writing import Line
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.sentences import LEFT
@@ -86,7 +87,8 @@ class Hook:
         Raises :class:`DivergenceError`, and removes nothing, if a divergence is proven that is to be raised.
         """
         if self.session is None:
-            self._tell_switched_off()
+            if self._jobs == 0:
+                self._tell_launcher(State(state="disabled"))  # there were no checks from the beginning
         elif self.session.checks.active:
             self.guard.run(self.session.closing.close, Outcome("disabled", user_site(sys._getframe(1))))
         self.guard.run(self._deactivate, "disable() was called")
@@ -95,10 +97,10 @@ class Hook:
         if self._previous_hook is not None and sys.excepthook is self._own_hook:
             sys.excepthook = self._previous_hook
 
-    def _tell_switched_off(self) -> None:
-        """Let the launcher know that there were no checks from the beginning."""
-        if self._folder is not None and self._process is not None and self._jobs == 0:
-            self._folder.put_state(self._process, State(state="disabled"))
+    def _tell_launcher(self, state: State) -> None:
+        """Let the launcher know how it is, where no session does."""
+        if self._folder is not None and self._process is not None:
+            self._folder.put_state(self._process, state)
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -124,10 +126,11 @@ class Hook:
         session.own.journal.drain()
         return sum(session.own.ledger.counts().values())
 
-    def _words(self, error: BaseException) -> str:
-        """An exception in words. In a job its text stays on the process that raised it: it may hold what is secret."""
+    def _ended_by(self, error: BaseException, trace: TracebackType | None) -> Outcome:
+        """The end by an exception. In a job its text stays where it was raised: it may hold what is secret."""
         name, text = type(error).__name__, plain(str(error), 300)
-        return f"{name}: {text}" if text and self.options.rehearsal else name
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
+        return Outcome(state, raising_site(trace), f"{name}: {text}" if text and self.options.rehearsal else name)
 
     def _follow_lifetime(self) -> None:
         try:
@@ -180,7 +183,7 @@ class Hook:
         self._running.callback(session.own.journal.retire)
         self._running.callback(interception.remove)
         session.own.layers = interception.state
-        session.own.journal.begin(session.own.build())
+        session.own.journal.write({**Line(), **session.own.build()})
         if session.background is None:
             # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
             session.retire = interception.remove
@@ -234,13 +237,13 @@ class Hook:
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         told = False
         with suppress(KeyboardInterrupt):  # a second one: what ends the program is still shown
-            told = self._make_ready(kind, error, trace)
+            told = self._make_ready(error, trace)
         if self._previous_hook is not None and not told:
             self._previous_hook(kind, error, error.__traceback__)
 
-    def _make_ready(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> bool:
+    def _make_ready(self, error: BaseException, trace: TracebackType | None) -> bool:
         """Note what ends the program, and leave what is ours out of it; returns whether that was all to tell."""
-        self.guard.run(self._note_outcome, kind, error, trace)
+        self.guard.run(self._note_outcome, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
             self.guard.run(self.session.ending.tell, uncaught=True)
@@ -250,13 +253,11 @@ class Hook:
             self.guard.run(hide_frames, error)
         return False
 
-    def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def _note_outcome(self, error: BaseException, trace: TracebackType | None) -> None:
         if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
-            state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
-            self._outcome = Outcome(state, raising_site(trace), self._words(error))
-            if self.session is None and self._folder is not None and self._process is not None:
-                told: State = {**State(state=state, detail=self._outcome.detail), **site_data(self._outcome.site)}
-                self._folder.put_state(self._process, told)
+            self._outcome = found = self._ended_by(error, trace)
+            if self.session is None:
+                self._tell_launcher({**State(state=found.state, detail=found.detail), **site_data(found.site)})
 
     def _close(self, *_args: Any, **_named: Any) -> None:
         """The end of the job in this process; does not return if it has diverged."""
@@ -283,8 +284,7 @@ class Hook:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
         error = getattr(sys, "last_value", None)
         if self._outcome.state == "finished" and isinstance(error, BaseException):
-            state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-            return Outcome(state, raising_site(error.__traceback__), self._words(error))
+            return self._ended_by(error, error.__traceback__)
         if self._outcome == Outcome() and self._exiting is not None and self._exiting[2] == self._calls_made():
             self._left(*self._exiting[:2])
         return self._outcome

@@ -76,9 +76,10 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            one.__traceback__ = _joined(
-                [each for each in _parts(one.__traceback__) if not is_here(each.tb_frame.f_code.co_filename)]
-            )
+            kept = [each for each in _parts(one.__traceback__) if not is_here(each.tb_frame.f_code.co_filename)]
+            for each, following in zip(kept, [*kept[1:], None], strict=False):
+                each.tb_next = following
+            one.__traceback__ = kept[0] if kept else None
             left += [other for other in (one.__cause__, one.__context__) if other is not None]
 
 
@@ -86,14 +87,6 @@ def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
-
-
-def _joined(parts: list[TracebackType]) -> TracebackType | None:
-    if not parts:
-        return None
-    for one, other in zip(parts, [*parts[1:], None], strict=True):
-        one.tb_next = other
-    return parts[0]
 
 
 def _shows_all() -> bool:

@@ -8,6 +8,7 @@ unknown.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
@@ -48,8 +49,6 @@ class Place(TypedDict, total=False):
 
 
 class Argument(TypedDict, total=False):
-    """One argument of a call."""
-
     path: str
     shape: list[Count]
     dtype: str
@@ -188,8 +187,6 @@ class HealthNumbers(TypedDict, total=False):
 
 
 class PreflightRecord(TypedDict, total=False):
-    """How a process is set up."""
-
     devices: Count
     kind: str
     jax: str
@@ -306,9 +303,7 @@ class Nothing(TypedDict, total=False):
 _FIRST_LOOK = threading.RLock()
 
 
-@cache
-def _built(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+_built: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
 
 
 def read_record(

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.calls.given import SOURCE, USUAL, told_with
 from spmdlint.runtime_checks.recording.reading import Row
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import call_words, ended_word, name_processes, through_helper
 
 ENDED = ("finished", "raised", "died")
@@ -49,7 +49,6 @@ class History:
 
 
 def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
-    """A history from rows in the order of the calls."""
     history = History(state=state, end=State() if end is None else end)
     for row in rows:
         history.add(row)
@@ -61,7 +60,8 @@ def judge(histories: Mapping[int, History], evidence: Evidence) -> Report | None
     return _difference(histories, evidence) or _crossing(histories) or _missing(histories, evidence)
 
 
-def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+def groups_of(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+    """Each set of processes, by its name, with those of its members that are known."""
     members = {key: group for history in histories.values() for key, group in history.members.items()}
     for key, group in sorted(members.items()):
         yield key, group, {process: histories[process] for process in group if process in histories}
@@ -106,7 +106,7 @@ def _sequences(
     histories: Mapping[int, History], evidence: Evidence
 ) -> Iterator[tuple[str, tuple[int, ...], dict[int, History], Mapping[int, Mapping[int, Row]]]]:
     """The calls of each group by process and number; of several threads, as each device sees them."""
-    for key, group, inside in _groups(histories):
+    for key, group, inside in groups_of(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
         if not any(history.is_threaded(key) for history in inside.values()):
             yield key, group, inside, rows
@@ -169,31 +169,23 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
 
 
 def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | None:
-    for key, group, inside in _groups(histories):
+    for key, group, inside in groups_of(histories):
         counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
-        most = max(counts.values())
-        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < most}
+        short = {p: h for p, h in inside.items() if h.state in ENDED and counts[p] < max(counts.values())}
         if not short:
             continue
-        first = min(short, key=lambda process: short[process].counts.get(key, 0))
-        made = short[first].counts.get(key, 0)
-        processes: dict[int, ProcessReport] = {}
-        for process, history in inside.items():
-            row = history.rows.get(key, {}).get(made + 1)
-            if row is not None:
-                processes[process] = reported(row.place(), "calling")
-                processes[process].recent = _recent(history.rows[key], made + 1)
-            else:
-                processes[process] = ended_report(history, key)
-        ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
-        calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
-        where = ""
-        if calling is not None:
-            place = calling.told()
-            where = f", {call_words(place, through_helper(place))}"
+        first = min(short, key=lambda process: counts[process])
+        made = counts[first]
+        rows = {p: row for p, h in inside.items() if (row := h.rows.get(key, {}).get(made + 1)) is not None}
+        processes = {process: ended_report(history, key) for process, history in inside.items()}
+        for process, row in rows.items():
+            processes[process] = reported(row.place(), "calling")
+            processes[process].recent = _recent(inside[process].rows[key], made + 1)
+        ahead = [process for process in inside if counts[process] > made]
+        call_of = next((rows[process].place() for process in ahead if process in rows), None)
+        where = f", {call_words(call_of, through_helper(call_of))}" if call_of is not None else ""
         others = f"{name_processes(ahead)} came to call {made + 1}{where}"
-        rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
-        calls = {process: _record(evidence, process, row) for process, row in rows.items() if row is not None}
+        calls = {process: _record(evidence, process, row) for process, row in rows.items()}
         end: State = {**State(), **short[first].end, "state": short[first].state}
         call = Missing(
             made + 1, made, group, others, processes, calls, _quiet(inside, key), threads=_racing(inside, key)
@@ -214,14 +206,12 @@ def _racing(inside: Mapping[int, History], key: str) -> dict[int, Sequence[str]]
 
 def ended_report(history: History, group: str) -> ProcessReport:
     """A process without a call at a position: how it ended, otherwise its last call."""
-    one = reported(history.end, ended_word({"state": history.state, "detail": history.end.get("detail")}))
-    one.detail = history.end.get("detail")
-    one.index = history.counts.get(group, 0)
     rows = history.rows.get(group, {})
-    if one.line is None and rows:
-        last = rows[max(rows)]
-        one.function, one.filename, one.line = last.function, last.filename, last.line
-        one.callers = list(last.callers)
+    last = rows[max(rows)].place() if rows and history.end.get("line") is None else None
+    one = ended(history.end, ended_word({**history.end, "state": history.state}), last)
+    one.index, one.stack = history.counts.get(group, 0), None
+    if last is not None:
+        one.callers = last["callers"]
     return one
 
 

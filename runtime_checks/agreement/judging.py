@@ -65,7 +65,6 @@ class Evidence:
         return {}
 
     def given(self, _process: int, _group: str, _index: int) -> Mapping[str, GivenRecord]:
-        """What a process's call was given."""
         return {}
 
 
@@ -262,20 +261,17 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
 def _stand_in(
     call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
 ) -> QuietRecord | None:
-    """The call of another process that was made instead of this one, if any: from the same line, at the same point."""
-    here = [one for one in _unmatched(mine, theirs, index) if _at_one_place(call, one)]
+    """The call of another process that was made instead of this one, if any: from the same line, at the same point.
+
+    One that the waiting process has made in the same way is none.
+    """
+    before = (one for one in theirs if one.get("after") == index - 1 and _at_one_place(call, one))
+    here = [one for one in before if not any(_made_too(own, one) for own in mine)]
     same = [one for one in here if _one_function(call, one)]
     if same:
         return same[-1]
     others = {one.get("function") for one in here}
     return here[-1] if len(others) == 1 and state not in REASONED else None
-
-
-def _unmatched(mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int) -> list[QuietRecord]:
-    """The calls of another process before this number that the waiting one has not made in the same way."""
-    return [
-        one for one in theirs if one.get("after") == index - 1 and not any(_made_too(own, one) for own in mine)
-    ]  # fmt: skip
 
 
 def _made_too(own: QuietRecord, one: QuietRecord) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.judging import (
@@ -40,7 +40,6 @@ from spmdlint.runtime_checks.reporting.sentences import (
 )
 from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 
-T = TypeVar("T")
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
 CLOSE_BEHIND = 0.5  # seconds for others to reach the call too: the difference is proven without them
 SHOWN = 3  # late processes that are described at a time
@@ -50,42 +49,96 @@ CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-class Waiting:
-    """One process's wait at one position of one group, bounded by ``within`` seconds if given.
+class Lockstep:
+    """The agreement on one call after another; :meth:`agree` returns only if all agree."""
 
-    ``explain`` returns everything that explains the call that waits.
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
+
+    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
+        """Compare with all others of the group; raises or ends the process if they differ."""
+        digest = call.program.digest
+        _Agreement(self._parts, group, entry, call, within, self._agreed.get(digest)).reach()
+        if call.given:
+            self._agreed[digest] = entry.index
+
+
+class _Agreement:
+    """One call of this process, and the others of its group on the way to it; ``within`` bounds the wait in seconds.
+
+    ``agreed`` is the last call of the program that was given the same values on all processes. ``messages`` are those
+    of the processes that have come to the call, this one first.
     """
 
     def __init__(
-        self,
-        parts: Parts,
-        group: Group,
-        entry: Entry,
-        explain: Callable[[], Details],
-        within: float | None = None,
+        self, parts: Parts, group: Group, entry: Entry, call: Call, within: float | None, agreed: int | None
     ) -> None:
-        self._explain = explain
-        self._within = within
         self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._checks, self._ending = parts.checks, parts.ending
-        self._group = group
-        self._entry = entry
+        self._checks, self._ending, self._setup = parts.checks, parts.ending, parts.setup
+        self._group, self._entry, self._call = group, entry, call
+        self._within = within
+        self._agreed = agreed
+        self._messages: dict[int, Message] = {}
         self._began = time.monotonic()
         self._told_wait = False
         self._warn_after = parts.job.options.late_after
         self._life = Life(parts.job, parts.checks, parts.others)
         self._look_after = self._circle_at = 0.0
 
-    def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
-        """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
-        absent = sorted(awaited)
-        while True:
-            value = read()
-            if value is not None:
-                return value
-            self._look_around(absent)
+    def reach(self) -> None:
+        """Announce the call, and hear of all others; returns only if all agree."""
+        exchange, group, entry, call = self._job.exchange, self._group, self._entry, self._call
+        digest = call.program.digest
+        exchange.publish_program(digest, call.program.decisive())
+        message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
+        if call.source is not None:
+            message["source"] = call.source
+        if call.given:
+            message["given"] = dict(call.given)
+        exchange.say(group.key, entry.index, message)
+        self._messages[self._job.me] = message
+        self._hear_all()
+        exchange.forget(group.key, entry.index)
+
+    def _hear(self, process: int, milliseconds: int) -> Message | None:
+        """The message of a process at this call, or None for now."""
+        if process not in self._messages:
+            told = self._job.exchange.hear(self._group.key, self._entry.index, process, milliseconds)
+            if told is None:
+                return None
+            self._messages[process] = told
+        return self._messages[process]
+
+    def _hear_all(self) -> None:
+        call, me = self._call, self._job.me
+        absent = [process for process in self._group.processes if process != me]
+        for process in list(absent):
+            while (message := self._hear(process, MAX_WAIT_MS)) is None:
+                self._look_around(absent)
+            absent.remove(process)
+            self._others.heard[process] = message
+            report = self._setup.compare_with(process)  # who has announced a call has published its setup before
+            if report is not None:
+                self._ending.settle(report)
+            if message.get("digest") != call.program.digest:
+                records = {me: known_side(call.program.decisive()), process: known_side(self._record(message))}
+                if compare(records) is not None:
+                    self._diverge()
+        others = [message for process, message in self._messages.items() if process != me]
+        sources = sum(bool(message.get("source")) for message in others) + bool(call.source)
+        differ = any(
+            conflicts(call.tags, str(message.get("tags", ""))) or conflict(call.given, message.get("given") or {})
+            for message in others
+        )
+        if differ or (call.source is not None and sources != 1):
+            self._diverge()
+
+    def _record(self, message: Message) -> ProgramRecord:
+        return self._job.exchange.program(str(message.get("digest")))
 
     def _look_around(self, absent: list[int]) -> None:
+        """While others are awaited: may raise, or end the process, on a verdict."""
         now = time.monotonic()
         if now < self._look_after:
             return
@@ -148,7 +201,7 @@ class Waiting:
             self._group.processes,
             f"process {me} waits in call {entry.index}, {where}",
             processes,
-            {me: known_side(entry.program.decisive(), self._explain())},
+            {me: known_side(entry.program.decisive(), self._details())},
             self._others.quiet_calls(self._group),
             threads={me: sorted(self._own.racing)} if self._own.racing else {},
         )
@@ -191,64 +244,9 @@ class Waiting:
                 f"{entry.index} ({entry.program.function}, {entry.site}): {told}\n"
             )
 
-
-class Lockstep:
-    """The agreement on one call after another; :meth:`agree` returns only if all agree."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._job, self._own, self._others = parts.job, parts.own, parts.others
-        self._ending, self._setup = parts.ending, parts.setup
-        self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
-
-    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-        """Compare with all others of the group; raises or ends the process if they differ."""
-        exchange = self._job.exchange
-        digest = call.program.digest
-        waiting = Waiting(self._parts, group, entry, lambda: self._details(entry, call), within)
-        exchange.publish_program(digest, call.program.decisive())
-        message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
-        if call.source is not None:
-            message["source"] = call.source
-        if call.given:
-            message["given"] = dict(call.given)
-        exchange.say(group.key, entry.index, message)
-        self._hear_all(group, entry, call, waiting, message)
-        exchange.forget(group.key, entry.index)
-        if call.given:
-            self._agreed[digest] = entry.index
-
-    def _hear_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting, own: Message) -> None:
-        exchange, me, digest = self._job.exchange, self._job.me, call.program.digest
-        messages: dict[int, Message] = {}
-        absent = [process for process in group.processes if process != me]
-        for process in list(absent):
-            message = waiting.until(
-                lambda process=process: exchange.hear(group.key, entry.index, process, MAX_WAIT_MS),  # type: ignore[misc]
-                absent,
-            )
-            absent.remove(process)
-            self._others.heard[process] = messages[process] = message
-            report = self._setup.compare_with(process)  # who has announced a call has published its setup before
-            if report is not None:
-                self._ending.settle(report)
-            if message.get("digest") != digest:
-                records = {me: known_side(call.program.decisive()), process: known_side(self._record(message))}
-                if compare(records) is not None:
-                    self._diverge(group, entry, call, messages, own)
-        sources = sum(bool(message.get("source")) for message in messages.values()) + bool(call.source)
-        differ = any(
-            conflicts(call.tags, str(message.get("tags", ""))) or conflict(call.given, message.get("given") or {})
-            for message in messages.values()
-        )
-        if differ or (call.source is not None and sources != 1):
-            self._diverge(group, entry, call, messages, own)
-
-    def _record(self, message: Message) -> ProgramRecord:
-        return self._job.exchange.program(str(message.get("digest")))
-
-    def _details(self, entry: Entry, call: Call) -> Details:
+    def _details(self) -> Details:
         """Everything that explains this process's side of a difference."""
+        entry, call = self._entry, self._call
         return {
             **Details(),
             **entry.placed(),
@@ -260,59 +258,48 @@ class Lockstep:
             "texts": pack_texts(call.texts()),
         }
 
-    def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, Message], own: Message) -> None:
+    def _diverge(self) -> None:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
-        me, exchange = self._job.me, self._job.exchange
-        mine = self._details(entry, call)
+        me, exchange, at = self._job.me, self._job.exchange, (self._group.key, self._entry.index)
+        details = {me: self._details()}
         self._own.publish_quiet(exchange)
-        exchange.details.say(mine, group.key, entry.index)
-        details: dict[int, Details] = {me: mine}
+        exchange.details.say(details[me], *at)
         now = time.monotonic()
         limit, reached_by = now + DETAILS_WITHIN, now + CLOSE_BEHIND
-        waits = [process for process in group.processes if process != me]
+        waits = [process for process in self._group.processes if process != me]
         while waits and time.monotonic() < limit:
             self._ending.heed()
             for process in list(waits):
-                message = messages.get(process) or exchange.hear(group.key, entry.index, process, 50)
-                told = exchange.details.wait(group.key, entry.index, process) if message else None
-                if message is not None:
-                    messages[process] = message
+                told = exchange.details.wait(*at, process) if self._hear(process, 50) else None
                 if told is not None:
                     details[process] = told
                     waits.remove(process)
-            if time.monotonic() > reached_by and all(process not in messages for process in waits):
+            if time.monotonic() > reached_by and all(process not in self._messages for process in waits):
                 break
         for process in waits:  # one that has come since then is a side as well, if without its explanation
-            message = messages.get(process) or exchange.hear(group.key, entry.index, process, 20)
-            if message is not None:
-                messages[process] = message
-        self._ending.settle(self._report(group, entry, {me: own, **messages}, details))
+            self._hear(process, 20)
+        self._ending.settle(self._report(details))
 
-    def _report(
-        self, group: Group, entry: Entry, messages: Mapping[int, Message], details: Mapping[int, Details]
-    ) -> Report:
-        me = self._job.me
+    def _report(self, details: Mapping[int, Details]) -> Report:
+        me, group, entry = self._job.me, self._group, self._entry
         # The program's record decides; the details of a call only explain.
         records = {
             process: known_side(self._record(message), details.get(process, Details()), message)
-            for process, message in messages.items()
+            for process, message in self._messages.items()
         }
         found = compare(records) or source_difference(records) or origin_difference(me, records)
         racing = {number: side["threads"] for number, side in details.items() if len(side.get("threads") or ()) > 1}
+        absent = [process for process in group.processes if process not in records]
         call = Differing(
             entry.index,
             group.processes,
             records,
-            places={process: details.get(process) or message for process, message in messages.items()},
+            places={process: details.get(process) or message for process, message in self._messages.items()},
             recent={process: told.get("recent") or [] for process, told in details.items()},
             quiet=self._others.quiet_calls(group),
-            agreed=self._agreed.get(entry.program.digest),
+            agreed=self._agreed,
             racing=bool(racing),
-            others={
-                process: self._others.position(process, group, entry)
-                for process in group.processes
-                if process not in records
-            },
+            others={process: self._others.position(process, group, entry) for process in absent},
         )
         report = call.report(found or Difference("program", "module", " in its program"))
         others = {number: names for number, names in racing.items() if number != me}

@@ -10,16 +10,16 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from spmdlint.runtime_checks.agreement.history import History, judge, read_history
+from spmdlint.runtime_checks.agreement.history import History, groups_of, judge, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
 from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier_jobs, job_of
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
-from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, sides
+from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, place, sides
 
 INCOMPLETE_STATUS = 2
 
@@ -80,13 +80,55 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """True if the processes are known to differ."""
         return self.report is not None or bool(self.earlier)
 
     @property
     def agrees(self) -> bool:
         """True if all made the same calls from the same lines, as far as they are recorded."""
         return not (self.differs or self.absent or self.behind or self.open)
+
+    def compare_lost(self, named: str, rows: Mapping[int, Mapping[int, Row]]) -> None:
+        """Note where the calls that all still have begin, and whether the calls before were the same."""
+        rows = {process: known for process, known in rows.items() if known}
+        if len(rows) < 2:
+            return
+        shared = set.intersection(*(set(known) for known in rows.values()))
+        if not shared:
+            spans = "; ".join(f"process {process} {min(known)} to {max(known)}" for process, known in rows.items())
+            self.notes.append(f"No call of {named} is recorded by all of them: {spans}.")
+            return
+        first = min(shared)
+        if first > 1:
+            self.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
+        before = alike({process: known[first].prefix for process, known in rows.items()})
+        if len({known[first].digest for known in rows.values()}) == 1 and len(before) > 1:
+            who = " and ".join(name_processes(processes) for processes in before.values())
+            self.earlier.append(
+                f"{who} made different calls before number {first} of {named}, the first that all of them still have; "
+                "the point of divergence is no longer recorded. Background mode reports it while the job runs."
+            )
+
+    def compare_places(
+        self,
+        named: str,
+        rows: Mapping[int, Mapping[int, Row]],
+        programs: Mapping[int, Mapping[str, ProgramRecord]],
+    ) -> None:
+        """Note the first call of which the recordings prove no difference, and which may differ all the same."""
+        for index in sorted({index for known in rows.values() for index in known}):
+            there = {process: known[index] for process, known in rows.items() if index in known}
+            places = {process: at for process, row in there.items() if (at := place(row.place()))}
+            if len(set(places.values())) > 1:
+                self.open.append(
+                    f"Call {index} of {named} is made from different lines: {sides(places)}. What is "
+                    "recorded of it is the same; where its arguments come from is not compared after a job."
+                )
+                return
+            unknown = [process for process, row in there.items() if row.digest not in programs[process]]
+            if unknown and len({row.digest for row in there.values()}) > 1:
+                what = "but its arguments and program are not recorded"
+                self.open.append(f"Call {index} of {named} is not the same everywhere, {what}.")
+                return
 
 
 def load(folder: Path) -> Recorded:
@@ -123,23 +165,27 @@ def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
 
 
 def compare(recorded: Recorded) -> Comparison:
-    """Compare the processes."""
     histories = recorded.histories()
     programs = recorded.programs
     found = Comparison(judge(histories, Evidence(programs)))
     if found.report is not None:
         found.report.add_build(recorded.build)
-    members = {key: group for history in histories.values() for key, group in history.members.items()}
-    for key, group in sorted(members.items(), key=lambda item: item[1]):
-        inside = {process: histories[process] for process in group if process in histories}
+    for key, group, inside in sorted(groups_of(histories), key=lambda one: one[1]):
         found.absent.update(process for process in group if process not in histories)
         absent = [process for process in group if process not in histories and process not in recorded.damaged]
         if absent:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
-        _compare_lost(key, group, inside, found)
-        _compare_ends(key, group, inside, found)
+        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+        named = name_processes(group)
+        found.compare_lost(named, rows)
+        counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
+        if len(set(counts.values())) > 1:  # if nothing differs, the one with fewer calls is the one to look at
+            found.behind[group] = min(counts.values())
+            told = sorted(alike(counts).items())
+            words = "; ".join(f"{name_processes(processes)} after call {count}" for count, processes in told)
+            found.notes.append(f"The recordings of {named} end at different calls: {words}.")
         if not found.differs:
-            _compare_places(key, group, inside, found, programs)
+            found.compare_places(named, rows, programs)
     found.open += damage_sentences(recorded.damaged)
     found.notes += found.open
     found.notes += not_recorded(recorded.omitted)
@@ -147,70 +193,6 @@ def compare(recorded: Recorded) -> Comparison:
         found.notes.append(f"The recordings of {name_processes(recorded.others)} are of another job.")
     found.notes = list(dict.fromkeys(found.notes))
     return found
-
-
-def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
-    """Note where the calls that all still have begin, and whether the calls before were the same."""
-    rows = {process: history.rows[key] for process, history in inside.items() if history.rows.get(key)}
-    if len(rows) < 2:
-        return
-    shared = set.intersection(*(set(known) for known in rows.values()))
-    named = name_processes(group)
-    if not shared:
-        spans = "; ".join(f"process {process} {min(known)} to {max(known)}" for process, known in rows.items())
-        found.notes.append(f"No call of {named} is recorded by all of them: {spans}.")
-        return
-    first = min(shared)
-    if first > 1:
-        found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
-    before = alike({process: known[first].prefix for process, known in rows.items()})
-    if len({known[first].digest for known in rows.values()}) == 1 and len(before) > 1:
-        who = " and ".join(name_processes(processes) for processes in before.values())
-        found.earlier.append(
-            f"{who} made different calls before number {first} of {named}, the first that all of them still have; "
-            "the point of divergence is no longer recorded. Background mode reports it while the job runs."
-        )
-
-
-def _compare_places(
-    key: str,
-    group: tuple[int, ...],
-    inside: Mapping[int, History],
-    found: Comparison,
-    programs: Mapping[int, Mapping[str, ProgramRecord]],
-) -> None:
-    """Note the first call of which the recordings prove no difference, and which may differ all the same."""
-    first: dict[int, dict[int, Row]] = {}
-    for process, history in inside.items():
-        for index, row in history.rows.get(key, {}).items():
-            first.setdefault(index, {})[process] = row
-    for index, there in sorted(first.items()):
-        places = {
-            process: f"{PurePath(row.filename).name}:{row.line}"
-            for process, row in there.items()
-            if row.filename and row.line
-        }
-        named = f"Call {index} of {name_processes(group)}"
-        if len(set(places.values())) > 1:
-            found.open.append(
-                f"{named} is made from different lines: {sides(places)}. What is "
-                "recorded of it is the same; where its arguments come from is not compared after a job."
-            )
-            return
-        unknown = [process for process, row in there.items() if row.digest not in programs[process]]
-        if unknown and len({row.digest for row in there.values()}) > 1:
-            found.open.append(f"{named} is not the same everywhere, but its arguments and program are not recorded.")
-            return
-
-
-def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
-    """Note which processes are ahead: if nothing differs, the one with fewer calls is the one to look at."""
-    counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
-    if len(set(counts.values())) > 1:
-        found.behind[group] = min(counts.values())
-        told = sorted(alike(counts).items())
-        words = "; ".join(f"{name_processes(processes)} after call {count}" for count, processes in told)
-        found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")
 
 
 LAST = 5
@@ -236,6 +218,6 @@ def explain(folder: Path) -> int:
     for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")
         for row in rows[-LAST:]:
-            place = f"{row.filename}:{row.line}" if row.filename else "an unknown line"
-            sys.stdout.write(f"    call {row.index} of {name_processes(row.members)}: {row.function}  at {place}\n")
+            at = f"{row.filename}:{row.line}" if row.filename else "an unknown line"
+            sys.stdout.write(f"    call {row.index} of {name_processes(row.members)}: {row.function}  at {at}\n")
     return found.status

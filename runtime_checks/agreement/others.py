@@ -10,7 +10,7 @@ from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.reading import read
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
+from spmdlint.runtime_checks.reporting.report import ProcessReport, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -36,7 +36,6 @@ class OtherProcesses:
         self.heard: dict[int, Message] = {}
 
     def last_heard(self, process: int) -> Place:
-        """The last call that another process announced to this one."""
         return self.heard.get(process) or Place()
 
     def ended(self, process: int) -> State | None:
@@ -66,15 +65,7 @@ class OtherProcesses:
         return found
 
     def ended_report(self, process: int, state: State) -> ProcessReport:
-        """An ended process, for a report."""
-        one = reported(state, ended_word(state))
-        one.detail = state.get("detail")
-        one.stack = state.get("stack")
-        if one.line is None:
-            last = self._last_call(process)
-            one.function, one.filename, one.line = last.get("function"), last.get("filename"), last.get("line")
-            one.index = one.index or last.get("index")
-        return one
+        return ended(state, ended_word(state), self._last_call(process) if state.get("line") is None else None)
 
     def _last_call(self, process: int) -> Place:
         """The last call of a process that ended without a word: what it announced, or has recorded."""
@@ -99,7 +90,7 @@ class OtherProcesses:
     def quiet_calls(self, group: Group) -> dict[int, list[QuietRecord]]:
         """The last calls without a collective of all processes of a group that have published them."""
         me = self._job.me
-        found = {me: self._own.quiet.recent([group]).get(group.key, [])}
+        found = {me: self._own.quiet.told([group], recent=True).get(group.key, [])}
         for process in group.processes:
             if process != me and (
                 told := (self._job.exchange.quiet.get(process) or {}).get("calls", {}).get(group.key)

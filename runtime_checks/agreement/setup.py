@@ -19,6 +19,7 @@ from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
+from spmdlint.runtime_checks.reporting.sentences import first_of
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 
@@ -138,7 +139,6 @@ class Setup:
 
     @property
     def compared(self) -> bool:
-        """Whether this process was compared with another."""
         return len(self._compared) > 1
 
     def publish(self) -> None:
@@ -153,11 +153,8 @@ class Setup:
         for path in paths:
             self._checks.note(f"{path} differs between process {self._job.me} and process {process}.")
         if paths:
-            words = ", ".join(paths[:MAX_TOLD]) + (
-                f" and {len(paths) - MAX_TOLD} more" if len(paths) > MAX_TOLD else ""
-            )
-            me = self._job.me
-            write_error(f"spmdlint: source files of process {me} and process {process} differ: {words}.\n")
+            named = f"process {self._job.me} and process {process}"
+            write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
 
     def compare_with(self, process: int) -> Report | None:
         """A report if this process and another were set up differently; None if not, or if the other's is unknown."""

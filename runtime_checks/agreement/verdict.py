@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.modules import comparable
 from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
-from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, name_processes, place, sides
+from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, first_of, name_processes, place, sides
 
 Sides = Mapping[int, Side]
 
@@ -42,19 +42,18 @@ def compare(records: Sides) -> Difference | None:
     if _differs(records, "environment"):
         told = ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
         return Difference("setup", "environment", f" in the configuration: {told}")
+    two_calls, elsewhere = Difference("sequence", "function", f": {calls(records)}"), _places_differ(records)
     if _differs(records, "function") or _differs(records, "defined_at"):
-        return Difference("sequence", "function", f": {calls(records)}")
-    if all(record.get("function") == "<lambda>" for record in records.values()) and _places_differ(records):
-        return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
+        return two_calls
+    if elsewhere and all(record.get("function") == "<lambda>" for record in records.values()):
+        return two_calls  # there may be two on one line
     if _differs(records, "name"):
         names = sides(records, lambda r: repr(r.get("name")))
-        if _places_differ(records):  # two barriers, each with its own name
-            return Difference("sequence", "function", f": {calls(records)} (with the names: {names})")
+        if elsewhere:  # two barriers, each with its own name
+            return replace(two_calls, words=f"{two_calls.words} (with the names: {names})")
         return Difference("arguments", "name", f" in its name: {names}")
     if _differs(records, "value"):
-        if _places_differ(records):
-            return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
-        return _value_difference(records)
+        return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
     if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for look in (_static_difference, _argument_difference):
@@ -220,14 +219,9 @@ def _lacking_leaves(records: Sides) -> str:
         if len(having) < len(paths):
             owners.setdefault(tuple(sorted(having)), []).append(path)
     return "; ".join(
-        f"only {name_processes(having)} {'has' if len(having) == 1 else 'have'} {_some(found)}"
+        f"only {name_processes(having)} {'has' if len(having) == 1 else 'have'} {first_of(found, 1)}"
         for having, found in sorted(owners.items())
     )
-
-
-def _some(paths: Sequence[str]) -> str:
-    """The first of some paths, and how many more there are."""
-    return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
 def _leaf_words(words: Mapping[int, str]) -> str:

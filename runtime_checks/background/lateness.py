@@ -100,7 +100,6 @@ class Lateness:
 
 
 def _at(words: str, where: State) -> list[str]:
-    """Where a process is, with its stack."""
     frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
     return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]
 

@@ -6,6 +6,7 @@ A sample that does not match is only the reason to ask for the last calls of bot
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,11 @@ AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then do
 
 
 class _Watched:
-    """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing."""
+    """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing.
+
+    ``excused`` are those that are not compared any more, and ``excused_values`` those of which the calls still are.
+    ``in_calls`` are those whose calls differ, and not only what they are given.
+    """
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
@@ -45,6 +50,10 @@ class _Watched:
         self.ahead: dict[int, Sample] = {}
         self.differ: set[int] = set()
         self.absent: dict[int, Sample] = {}
+        self.excused: set[int] = set()
+        self.excused_values: set[int] = set()
+        self.in_calls: set[int] = set()
+        self.published: dict[int, tuple[str, Sample]] = {}
         self.asked_after = -1  # so many calls of this process
         self.ask_at = self.ask_pause = 0.0
         self.looked_into: object = None
@@ -59,13 +68,9 @@ class Leader:
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._ending = parts.checks, parts.ending
         self._background = background
-        self._watched: dict[str, _Watched] = {}
-        self._excused: set[tuple[int, str]] = set()
-        self._excused_values: set[tuple[int, str]] = set()  # of which the calls are compared
-        self._in_calls: set[tuple[int, str]] = set()  # those whose calls differ, and not only what they are given
+        self._watched: defaultdict[str, _Watched] = defaultdict(_Watched)
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
-        self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self.asking = Asking(self._job, parts.others, background)
         self.lateness = Lateness(self._job, parts.others)
 
@@ -87,7 +92,7 @@ class Leader:
 
     def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
         """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
-        watched, made = self._watched.setdefault(group.key, _Watched()), self._own.journal.made
+        watched, made = self._watched[group.key], self._own.journal.made
         if made != watched.asked_after:
             watched.asked_after, watched.ask_pause = made, max(AFTER, self._job.count / PROCESSES_A_SECOND)
             watched.ask_at = now + watched.ask_pause
@@ -104,7 +109,7 @@ class Leader:
 
     def _look_at(self, group: Group, now: float) -> bool:
         """Compare the samples of a group; returns whether they have led to a verdict."""
-        watched = self._watched.setdefault(group.key, _Watched())
+        watched = self._watched[group.key]
         changed = self._read(group, watched, now)
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
@@ -148,8 +153,7 @@ class Leader:
         return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        member = (process, group.key)
-        if process == self._job.me or group.trail is None or group.values is None or member in self._excused:
+        if process == self._job.me or group.trail is None or group.values is None or process in watched.excused:
             return False
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
@@ -158,11 +162,11 @@ class Leader:
             return False
         watched.ahead.pop(process, None)
         calls, values = group.trail.at(sample.count), group.values.at(sample.count)
-        self._in_calls.discard(member)
+        watched.in_calls.discard(process)
         if calls is not None and calls != sample.prefix:
-            self._in_calls.add(member)
+            watched.in_calls.add(process)
             return True
-        return values is not None and values != sample.given and member not in self._excused_values
+        return values is not None and values != sample.given and process not in watched.excused_values
 
     def inquire(
         self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
@@ -183,24 +187,20 @@ class Leader:
                 report = self._with_all(group, histories, report)
         if report is None and far:
             # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
-            excused = {
-                (process, group.key)
-                for process in suspected
-                if process in histories and histories[process].state not in ENDED
-            }
-            given = excused - self._in_calls - self._excused_values
-            self._excused_values |= given
-            self._excused |= excused & self._in_calls
-            for process, _ in sorted(given):
+            watched, named = self._watched[group.key], name_processes(group.processes)
+            excused = {p for p in suspected if p in histories and histories[p].state not in ENDED}
+            given = excused - watched.in_calls - watched.excused_values
+            watched.excused_values |= given
+            watched.excused |= excused & watched.in_calls
+            for process in sorted(given):
                 self._checks.note(
-                    f"What calls of process {process} are given is no longer compared within "
-                    f"{name_processes(group.processes)} while the job runs: processes know other parts of it, and "
-                    "what all know does not differ."
+                    f"What calls of process {process} are given is no longer compared within {named} while the job "
+                    "runs: processes know other parts of it, and what all know does not differ."
                 )
-            for process, _ in sorted(excused & self._in_calls):
+            for process in sorted(excused & watched.in_calls):
                 self._checks.note(
-                    f"Process {process} is no longer compared within {name_processes(group.processes)} while the job "
-                    f"runs: {_why_excused(group, histories, self._job.me)}."
+                    f"Process {process} is no longer compared within {named} while the job runs: "
+                    f"{_why_excused(group, histories, self._job.me)}."
                 )
         return report
 
@@ -257,14 +257,11 @@ class Leader:
 
     def _published(self, group: Group) -> dict[int, Sample]:
         """The samples of a group: the same objects as in the last look if nothing new was published."""
-        known, read = self._read_before.get(group.key, {}), {}
+        known = self._watched[group.key].published
         for process, text in self._job.exchange.samples(group.key).items():
-            before = known.get(process)
-            if before is None or before[0] != text:
-                before = (text, read_record(text, Sample, f"{group.key}/{process}"))
-            read[process] = before
-        self._read_before[group.key] = read
-        return {process: sample for process, (_, sample) in read.items()}
+            if process not in known or known[process][0] != text:
+                known[process] = (text, read_record(text, Sample, f"{group.key}/{process}"))
+        return {process: sample for process, (_, sample) in known.items()}
 
     def judge_all(self) -> Report | None:
         """The verdict from the calls of all; of processes that were killed under a launcher, from their recordings."""

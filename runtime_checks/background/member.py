@@ -186,7 +186,6 @@ class Background:
         )
 
     def answer(self) -> None:
-        """Answer the questions of other processes."""
         self._others.answer(self.told)
 
     def told(self, question: Question) -> Answer:
@@ -208,7 +207,6 @@ class Background:
         return answer
 
     def explained(self, digest: str) -> ProgramRecord:
-        """The record behind a digest of this process."""
         return self._explained.get(digest, ProgramRecord())
 
     def history(self, many: int) -> HistoryRecord:
@@ -224,7 +222,7 @@ class Background:
             "table": [event.record() for event in places],
             "calls": pack([places[event] for event in calls]),
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
-            "quiet": self._own.quiet.all(groups),
+            "quiet": self._own.quiet.told(groups),
         }
 
     def hear(self) -> None:

@@ -70,7 +70,6 @@ class Program:
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> ProgramRecord:
-        """The decisive fields, as data."""
         return {
             "environment": dict(self.environment) or None,
             "function": self.function if self.identified else None,
@@ -134,13 +133,12 @@ def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
 
 def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[Argument]:
     """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
-    described: list[Argument] = []
-    offset = len(values) - len(names) if names is not None else 0
-    for position, value in enumerate(values[:MAX_ARGUMENTS]):
-        named = names is not None and position - offset >= 0
-        path = names[position - offset] if named and names is not None else f"argument {position}"
-        described.append({"path": path or f"argument {position}", **_describe(value)})
-    return described
+    known = names or ()  # of the last ones
+    paths = [*[""] * (len(values) - len(known)), *known[max(0, len(known) - len(values)) :]]
+    return [
+        {"path": path or f"argument {position}", **_describe(value)}
+        for position, (path, value) in enumerate(zip(paths[:MAX_ARGUMENTS], values, strict=False))
+    ]
 
 
 def _describe(value: Any) -> Argument:

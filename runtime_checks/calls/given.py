@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Provenance
+from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.options import Compared
 from spmdlint.runtime_checks.records import Argument, GivenRecord
 
@@ -47,8 +48,8 @@ class Values:
         self._every = every
         self._passed: Counter[str] = Counter()
         self._arrays = Provenance()
-        self._known: OrderedDict[str, Any] = OrderedDict()
-        self._makers: OrderedDict[str, str] = OrderedDict()
+        self._known: Recent[str, Any] = Recent(REMEMBERED)
+        self._makers: Recent[str, str] = Recent(REMEMBERED)
 
     def given(
         self, function: str, site: Site | None, values: Sequence[Any], used: Collection[int] | None = None
@@ -108,7 +109,7 @@ class Values:
         data = held.tobytes()
         words = f"{held.dtype}{list(np.shape(array))}"
         tag = hashlib.blake2b(data + words.encode(), digest_size=10).hexdigest()
-        _remember(self._known, tag, (words, held.dtype, data[: WHOLE * held.dtype.itemsize]))
+        self._known[tag] = (words, held.dtype, data[: WHOLE * held.dtype.itemsize])
         return tag
 
     def made(self, array: Any, pieces: Sequence[Any], where: str, some: str = "") -> None:
@@ -123,10 +124,10 @@ class Values:
         if len(tags) > 1:
             tag = hashlib.blake2b(repr(tags).encode(), digest_size=10).hexdigest()
             told = ", ".join(self.words(one or "").partition(" digest ")[0] for one in tags)
-            _remember(self._known, tag, f"{told[:200]} digest {tag}")
+            self._known[tag] = f"{told[:200]} digest {tag}"
         tag = f"{some}{PART}{tag}" if some else tag
         if self._arrays.keep(array, tag):
-            _remember(self._makers, tag, where)
+            self._makers[tag] = where
 
     def _part(self, piece: Any) -> str | None:
         """The tag of a part, also of one that the program has placed, if it can be read at once."""
@@ -145,7 +146,7 @@ class Values:
             text = f"{digest}{sorted(given.items())}{number}"
             tag = hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
             if self._arrays.keep(output, tag):
-                _remember(self._known, tag, f"{where} of {told} digest {tag}")
+                self._known[tag] = f"{where} of {told} digest {tag}"
 
     def free(self, value: Any) -> Any:
         """A value that may differ between the processes, as an array that is known by its identity."""
@@ -173,18 +174,11 @@ class Values:
         return numbers[0] if form.endswith("[]") and numbers else f"{form}{shown} digest {tag}"
 
     def told(self, given: Given) -> dict[str, GivenRecord]:
-        """What a call is given, for readers."""
         return {
             key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)}
             for key, tag in given.items()
             if tag != UNREAD
         }
-
-
-def _remember(known: OrderedDict[str, Any], tag: str, what: Any) -> None:
-    known[tag] = what
-    while len(known) > REMEMBERED:
-        known.popitem(last=False)
 
 
 def _number(value: complex) -> str:
@@ -202,7 +196,6 @@ def _number(value: complex) -> str:
 
 
 def given_digest(given: Given) -> int:
-    """A digest of what a call is given."""
     return int.from_bytes(hashlib.blake2b(repr(given).encode(), digest_size=8).digest(), "big")
 
 
@@ -218,7 +211,6 @@ def _agree(one: str, other: str) -> bool:
 
 
 def told_with(arguments: Sequence[Argument], given: Mapping[str, GivenRecord]) -> list[Argument]:
-    """The arguments of a call with what they are given."""
     told = [argument.copy() for argument in arguments]
     for key, one in given.items():
         if key.isdigit() and int(key) < len(told):

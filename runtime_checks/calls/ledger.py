@@ -147,7 +147,6 @@ class Ledger:
             return {group.key: group.count for group in self._groups.values()}
 
     def groups(self) -> list[Group]:
-        """All groups so far."""
         with self._lock:
             return list(self._groups.values())
 

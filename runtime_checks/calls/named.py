@@ -72,10 +72,12 @@ def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | Non
     place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
 
     def announce_tracked(caller: Caller, given: object) -> None:
-        if not _outside_traces():
-            return
         import jax
+        from jax._src import core
 
+        outside_traces = getattr(core, "trace_state_clean", None)
+        if outside_traces is not None and not outside_traces():
+            return
         arrays = [leaf for leaf in jax.tree_util.tree_leaves(given) if hasattr(leaf, "shape")]
         shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
         program = Program(
@@ -95,13 +97,6 @@ def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | Non
         return fun(*args, **kwargs)
 
     return watched
-
-
-def _outside_traces() -> bool:
-    from jax._src import core
-
-    clean = getattr(core, "trace_state_clean", None)
-    return bool(clean is None or clean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +177,10 @@ def _leaf_words(leaf: Any) -> str:
         if len(words) <= SHOWN:
             return words
         return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
-    return _array_words(leaf)
+    held = on_host(leaf)
+    values = _values(held) if 0 < held.size <= FEW else ""
+    shown = f" {values}" if values and len(values) <= SHOWN else ""
+    return f"{held.dtype}{list(held.shape)}{shown} digest {digest_of(held)}"
 
 
 def on_host(array: Any) -> Any:
@@ -202,13 +200,6 @@ def on_host(array: Any) -> Any:
         array = array.addressable_data(0)
     held = np.asarray(array)
     return held if held.flags.c_contiguous else np.ascontiguousarray(held)  # which would give a scalar a dimension
-
-
-def _array_words(array: Any) -> str:
-    held = on_host(array)
-    values = _values(held) if 0 < held.size <= FEW else ""
-    shown = f" {values}" if values and len(values) <= SHOWN else ""
-    return f"{held.dtype}{list(held.shape)}{shown} digest {digest_of(held)}"
 
 
 def _values(held: Any) -> str:

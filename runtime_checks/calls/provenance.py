@@ -15,10 +15,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.calls.recent import Recent
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.calls.call import Call
@@ -33,7 +35,7 @@ class Provenance:
 
     def __init__(self) -> None:
         self._tags: dict[int, tuple[weakref.ref[Any], str]] = {}
-        self._words: OrderedDict[str, str] = OrderedDict()
+        self._words: Recent[str, str] = Recent(REMEMBERED)
 
     def describe(self, known: str) -> str | None:
         """The output that a tag stands for, in words; None for an unknown or forgotten tag."""
@@ -78,8 +80,6 @@ class Provenance:
             name = tag(f"{origin}:{number}")
             if number not in tagged and self.keep(value, name):
                 self._words[name] = f"output {number} of {words}"
-        while len(self._words) > REMEMBERED:
-            self._words.popitem(last=False)
 
     def keep(self, value: Any, name: str) -> bool:
         """Tag one array; returns False for a value that cannot be distinguished from others."""
@@ -103,11 +103,8 @@ class Provenance:
 
 def _alike(one: Any, other: Any) -> bool:
     """Whether two arrays have the same shape and dtype."""
-    return _form(one) == _form(other) and _form(one)[0] is not None
-
-
-def _form(value: Any) -> tuple[Any, Any]:
-    return getattr(value, "shape", None), getattr(value, "dtype", None)
+    first, second = ((getattr(value, "shape", None), getattr(value, "dtype", None)) for value in (one, other))
+    return first == second and first[0] is not None
 
 
 def tag(origin: str) -> str:
@@ -148,7 +145,6 @@ class Unplaced:
         self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
 
     def look(self, call: Call) -> None:
-        """Look at the arguments of a call."""
         program = call.program
         if call.words:
             return  # the values themselves are compared

@@ -8,13 +8,13 @@ each with its place in the sequence of calls that are compared.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.frames import Site, site_data
 from spmdlint.runtime_checks.calls.ledger import Group
 from spmdlint.runtime_checks.calls.provenance import Provenance
+from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.records import ProgramRecord, QuietRecord
 
 KEPT = 64  # programs and lines for each set of processes
@@ -31,7 +31,7 @@ class QuietCalls:
 
     def __init__(self, provenance: Provenance) -> None:
         self._provenance = provenance
-        self._groups: dict[str, OrderedDict[tuple[str, Site | None], QuietRecord]] = {}
+        self._groups: dict[str, Recent[tuple[str, Site | None], QuietRecord]] = {}
         self._lock = threading.Lock()
 
     def knows(self, group: Group, call: Call) -> bool:
@@ -43,11 +43,9 @@ class QuietCalls:
         """Keep a call that was made after so many calls that are compared; ``each`` is whether every one is noted."""
         key = (call.program.digest, call.site)
         with self._lock:
-            calls = self._groups.setdefault(group.key, OrderedDict())
+            calls = self._groups.setdefault(group.key, Recent(KEPT))
             if key not in calls:
                 calls[key] = self._record(call, after)
-                while len(calls) > KEPT:
-                    calls.popitem(last=False)
             if each:
                 found = calls[key]
                 found["times"] = found["times"] + 1 if found["after"] == after else 1
@@ -63,18 +61,12 @@ class QuietCalls:
         about = QuietRecord(digest=program.digest, after=after, times=0)
         return {**about, **site_data(call.site, program.function), **known, **explained}
 
-    def recent(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
-        """All about the calls since the last but one call that is compared."""
-        return self._told((group, group.count - 1) for group in groups)
-
-    def all(self, groups: Sequence[Group]) -> dict[str, list[QuietRecord]]:
-        """All about the calls that are kept."""
-        return self._told((group, 0) for group in groups)
-
-    def _told(self, since: Iterable[tuple[Group, int]]) -> dict[str, list[QuietRecord]]:
+    def told(self, groups: Iterable[Group], *, recent: bool = False) -> dict[str, list[QuietRecord]]:
+        """All about the calls that are kept, or about those since the last but one call that is compared."""
         left = ARGUMENTS
         told: dict[str, list[QuietRecord]] = {}
-        for group, after in since:
+        for group in groups:
+            after = group.count - 1 if recent else 0
             with self._lock:
                 kept = [one.copy() for one in self._groups.get(group.key, {}).values() if one["after"] >= after]
             for one in reversed(kept[-TOLD:]):

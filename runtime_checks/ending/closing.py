@@ -109,7 +109,7 @@ class Closing:
         """Publish how this process ended, and record it if all its calls are in the recording."""
         state = self._own.end_state(outcome.state, outcome.site, outcome.detail)
         if self._checks.active and self._ending.verdict is None:
-            self._own.journal.end(state)
+            self._own.journal.write({"end": state})  # without it, the program may have gone on, or been killed
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
             self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
@@ -144,7 +144,8 @@ class Closing:
                 if outcome.state in OVER:
                     self._end_checks(outcome)
                 return None
-            if background is None or self._closes():
+            # The first one collects how all ended in background mode, or under a launcher the first that is alive.
+            if background is None or all(job.gone(process) is not None for process in range(job.me)):
                 ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
                 life.look([process for process in range(job.count) if process not in ended])
             elif background.over:
@@ -155,10 +156,6 @@ class Closing:
                 time.sleep(tick)
                 tick = min(tick * 1.2, SLOWEST_TICK)
         return ended
-
-    def _closes(self) -> bool:
-        """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
-        return all(self._job.gone(process) is not None for process in range(self._job.me))
 
     def _hold(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""

@@ -72,7 +72,6 @@ class LastWords:
         self._lost = threading.Event()
 
     def start(self) -> None:
-        """Start to look for an abort."""
         self._teller.start()
         self._thread.start()
 

@@ -24,16 +24,14 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
 
     def before(*args: Any, jaxpr: Any, name: Any, **_named: Any) -> tuple[Context | None]:
         previous = thread.context
-        static, thread.static = thread.static, None
-        fun, thread.fun = thread.fun, None
-        tree, thread.tree = thread.tree, None
+        (fun, static, tree), thread.inferred = thread.inferred, (None, {}, None)
         debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
         thread.context = Context(
             name=name_of(fun, str(name), sys._getframe(1)),
             source=getattr(debug, "func_src_info", None),
             values=args,
             names=getattr(debug, "arg_names", None),
-            static=static or {},
+            static=static,
             tree=tree,
             jaxpr=jaxpr,
         )
@@ -54,8 +52,7 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
 
     def after(_seen: None, result: Any, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
         # After the original: tracing also calls this for the functions inside.
-        thread.static, thread.fun = static_arguments(info, args, kwargs), fun
-        thread.tree = getattr(result[0], "in_tree", None)
+        thread.inferred = fun, static_arguments(info, args, kwargs), getattr(result[0], "in_tree", None)
 
     patches.around(pjit, "_infer_params", after=after)
 

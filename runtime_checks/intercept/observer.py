@@ -8,7 +8,6 @@ import sys
 import threading
 import weakref
 import zlib
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -29,6 +28,7 @@ from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
 from spmdlint.runtime_checks.calls.named import Caller
+from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
@@ -123,16 +123,13 @@ class Probe:
 
     @property
     def seen(self) -> int:
-        """The calls that were seen at all."""
         self.journal.drain()
         return self.dispatched + self.journal.made
 
 
 class _Thread(threading.local):
     context: Context | None = None
-    static: Mapping[str, str] | None = None
-    tree: Any = None
-    fun: Any = None
+    inferred: tuple[Any, Mapping[str, str], Any] = (None, {}, None)  # the function, its static arguments, their tree
     spanning: Any = None
     known: Known | None = None
     hosts: Sequence[tuple[int, str]] = ()
@@ -153,7 +150,7 @@ class Observer:
         self.background = background
         self.thread = _Thread()
         self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
-        self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
+        self._fresh: Recent[Any, Compiled] = Recent(FRESH)
         self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
@@ -212,8 +209,6 @@ class Observer:
             compiled.communication = _communication(texts, compiled.process_of)
         compiled.executable = identity_of_executable(executable, texts)
         self._fresh[executable] = compiled
-        while len(self._fresh) > FRESH:
-            self._fresh.popitem(last=False)
 
     def adopt(self, execute: Any, operation: Any, debug: Any) -> None:
         """Record the function of an executable, and the lowered module of one compiled before the checks."""

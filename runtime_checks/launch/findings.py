@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,14 +31,10 @@ LINTER = (*command_of("spmdlint.cli"), "check", "--output-format", "json")
 
 
 class Location(TypedDict):
-    """A place in a file, in the linter's output."""
-
     row: int
 
 
 class LintedPlace(TypedDict):
-    """A place that leads to a finding."""
-
     filename: str
     location: Location
     message: str
@@ -61,13 +57,13 @@ def join(
     linter: Sequence[str] = LINTER,
     *,
     within: float = WITHIN,
-    started: Callable[[int], object] = lambda _: None,
+    environment: Mapping[str, str] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> None:
     """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
-    Only rules that may explain the kind count, and only those that have findings are named. The linter leads a group of
-    processes, whose number is passed to ``started``; it is ended after so many seconds, or once it is ``interrupted``.
+    Only rules that may explain the kind count, and only those that have findings are named. The linter is ended after
+    so many seconds, or once it is ``interrupted``.
     """
     if report.verdict not in ("diverged", "failed"):
         return
@@ -81,7 +77,7 @@ def join(
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
     try:
-        found = _lint(sorted(files), linter, within, started, interrupted)
+        found = _lint([*linter, *sorted(files)], within, environment, interrupted)
         report.findings = relevant(found, lines, uncalled, rules)
     except UnfinishedError as error:
         first = min((place for process in telling for place in list(_lines(process))[:1]), default=("FILE", 0))
@@ -117,23 +113,19 @@ def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
 
 
 def _lint(
-    files: Sequence[str],
-    linter: Sequence[str],
-    within: float,
-    started: Callable[[int], object],
-    interrupted: Callable[[], bool],
+    words: Sequence[str], within: float, environment: Mapping[str, str] | None, interrupted: Callable[[], bool]
 ) -> list[Linted]:
     try:
         running = subprocess.Popen(  # noqa: S603
-            [*linter, *files],
+            words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=environment,
             start_new_session=True,
         )
     except OSError:
         return []
-    started(running.pid)
     limit = time.monotonic() + within
     try:
         while True:
@@ -240,7 +232,6 @@ class Blocks:
 
 
 def blocks_of(filename: str) -> Blocks:
-    """The spans of a file."""
     try:
         tree = ast.parse(Path(filename).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -98,7 +98,7 @@ def launch(plan: Plan) -> tuple[Report, int]:
         show(report)
         shown = len(report.notes)
         if status != INTERRUPTED_STATUS:  # which no line of the program explains
-            findings.join(report, plan.command, started=running.guard, interrupted=running.interrupted)
+            findings.join(report, plan.command, environment=running.environment(), interrupted=running.interrupted)
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes[shown:])
     return report, status
 
@@ -125,18 +125,16 @@ class _Launcher:
         self._timed_out = self._over = False
 
     def end(self) -> None:
-        """End everything that was started."""
         self.end_job()
         self._service.kill()
         self._service.communicate()
 
     def end_job(self) -> None:
-        """End what is left of the job."""
         if self._over:
             return
         self._over = True
         for process in self._processes:
-            _kill_group(process)
+            _signal_group(process, signal.SIGKILL)
         for process in self._processes:
             process.wait()
         if sys.platform.startswith("linux"):
@@ -144,7 +142,6 @@ class _Launcher:
         self._output.drain()
 
     def run(self) -> tuple[Report, int]:
-        """Start everything, wait for the end of everything."""
         for number in range(self._plan.processes):
             if self._is_late() or self._interrupts:
                 break
@@ -181,11 +178,14 @@ class _Launcher:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
     def interrupted(self) -> bool:
-        """Whether this launcher was interrupted."""
         return bool(self._interrupts)
 
-    def guard(self, leader: int) -> None:
-        """What this process has started ends with this launcher, too, whatever ends that (Linux)."""
+    def environment(self) -> dict[str, str]:
+        """That of all that this starts: what has it ends with this launcher, whatever ends that (Linux)."""
+        return {**os.environ, RUN_FOLDER_VARIABLE: str(self._folder.folder)}
+
+    def _guard(self, leader: int) -> None:
+        """What this process has started ends with this launcher, too, if it changes its environment (Linux)."""
         assert self._service.stdin is not None
         with suppress(OSError):  # it was ended; the processes of the job still end with this one
             self._service.stdin.write(f"{leader}\n".encode())
@@ -205,7 +205,7 @@ class _Launcher:
     def _start_process(self, number: int) -> None:
         plan = self._plan
         environment = {
-            **os.environ,
+            **self.environment(),
             # As on real hosts, each process iterates over sets of strings in its own order.
             "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
             "PYTHONUNBUFFERED": "1",
@@ -216,7 +216,6 @@ class _Launcher:
             PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
             MODE_VARIABLE: plan.mode,
-            RUN_FOLDER_VARIABLE: str(self._folder.folder),
         }
         if plan.ledger_folder is not None:
             environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
@@ -230,7 +229,7 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
-        self.guard(process.pid)
+        self._guard(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
@@ -305,7 +304,7 @@ class _Launcher:
             if number not in self._ended:
                 if process.poll() is None:
                     self._killed.add(number)
-                _kill_group(process)
+                _signal_group(process, signal.SIGKILL)
 
     def _time_out(self) -> None:
         self._timed_out = True
@@ -381,14 +380,8 @@ def _installed_jax() -> str | None:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    _signal_group(process, signal.SIGKILL)
 
 
 def write_report(report: Report, path: Path) -> None:

@@ -13,8 +13,6 @@ LONGEST_LINE = 1 << 20
 
 
 class Stream:
-    """One pipe of one process."""
-
     def __init__(self, pipe: IO[bytes], target: BinaryIO, prefix: bytes, log: BinaryIO | None) -> None:
         self.pipe = pipe
         self._target = target
@@ -35,7 +33,6 @@ class Stream:
         self._write(lines)
 
     def finish(self) -> None:
-        """Pass on the incomplete last line."""
         if self._held:
             self._write([self._held])
             self._held = b""

@@ -13,11 +13,12 @@ from spmdlint.runtime_checks.agreement.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
 from spmdlint.runtime_checks.records import Place, State, Verdict
-from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, reported
+from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import (
     alike,
     call_words,
     count_of,
+    first_of,
     name_processes,
     place,
     racing_threads,
@@ -71,9 +72,9 @@ class Run:
 
     def _concluded(self) -> tuple[Report, int]:
         """The same where no process has left a report."""
-        states, ended = self.states, self.ended
-        statuses = {number: one.status for number, one in sorted(ended.items())}
-        processes = {str(number): _process(states[number], ended.get(number)) for number in sorted(states)}
+        states, ends = self.states, self.ended
+        statuses = {number: one.status for number, one in sorted(ends.items())}
+        processes = {str(number): _process(states[number], ends.get(number)) for number in sorted(states)}
         if self.timed_out:
             behind = _behind(states)
             for number in (number for number in states if behind and number not in behind):
@@ -87,13 +88,13 @@ class Run:
         if not failed:
             verdict, message = _agreed(self.mode, states, self.joined)
             return Report(verdict, message, processes=processes, notes=[*_racing(states), *_silent(states)]), 0
-        by_themselves = {n: status for n, status in failed.items() if not ended[n].by_launcher} or failed
+        by_themselves = {n: status for n, status in failed.items() if not ends[n].by_launcher} or failed
         ways = alike({number: _failure(states[number], status) for number, status in by_themselves.items()})
         failures = ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in ways.items())
         rest = [number for number in failed if number not in by_themselves]
         if rest:
             failures += f"; {name_processes(rest)} still ran long after that, and {_was(rest)} {ENDED}"
-        status = by_themselves[min(by_themselves, key=lambda number: ended[number].when)]
+        status = by_themselves[min(by_themselves, key=lambda number: ends[number].when)]
         return Report("failed", f"{failures}.", processes=processes), status if status > 0 else 128 - status
 
 
@@ -165,11 +166,10 @@ def _silent(states: States) -> Iterator[str]:
     names = sorted({name for theirs in counts.values() for name in theirs})
     uneven = [name for name in names if len({theirs.get(name, 0) for theirs in counts.values()}) > 1]
     if uneven:
-        shown = ", ".join(uneven[:UNPLACED]) + (f" and {len(uneven) - UNPLACED} more" if len(uneven) > UNPLACED else "")
         yield (
-            f"Not every process called {shown} as often as the others. What they exchange is nothing here, as their "
-            "arrays are whole on every process, so no process waited and the calls were not compared. With other "
-            "arrays, or on another backend, such a program may hang."
+            f"Not every process called {first_of(uneven, UNPLACED)} as often as the others. What they exchange is "
+            "nothing here, as their arrays are whole on every process, so no process waited and the calls were not "
+            "compared. With other arrays, or on another backend, such a program may hang."
         )
 
 
@@ -187,9 +187,8 @@ def _uncompared(states: States) -> str:
     names = sorted({str(name) for state in states.values() for name in state.get("unplaced") or ()})
     if not names:
         return ""
-    shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
     several = "several arrays of one shape, not made by parallel calls or made of one array without them,"
-    return f" Not compared: which of {several} was passed to {shown} ({CHOSEN})."
+    return f" Not compared: which of {several} was passed to {first_of(names, UNPLACED)} ({CHOSEN})."
 
 
 def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Report | None:
@@ -230,10 +229,8 @@ def blame_threads(report: Report, folder: Path, ended: Mapping[int, Ended]) -> N
 
 def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place]) -> Report:
     """The report if some processes ended and others wait for them in ``jax.distributed.initialize``."""
-    processes = {number: reported(told, str(told.get("state") or "finished")) for number, told in absent.items()}
-    for number, told in absent.items():
-        processes[number].detail = told.get("detail")
-    processes.update({number: reported(site, "waiting") for number, site in waiting.items()})
+    processes = {number: ended(told, str(told.get("state") or "finished")) for number, told in absent.items()}
+    processes |= {number: reported(site, "waiting") for number, site in waiting.items()}
     message = (
         f"{name_processes(absent)} ended before jax.distributed.initialize(), and {name_processes(waiting)} "
         f"{'waits' if len(waiting) == 1 else 'wait'} in it."
@@ -242,20 +239,18 @@ def absent_from_start(absent: Mapping[int, State], waiting: Mapping[int, Place])
     return diverged("missing", message, None, processes, "raised" if raised else None)
 
 
-def _process(told: State, ended: Ended | None) -> ProcessReport:
-    status = None if ended is None or ended.by_launcher else ended.status
+def _process(told: State, end: Ended | None) -> ProcessReport:
+    status = None if end is None or end.by_launcher else end.status
     default = "late" if status is None else "finished" if status == 0 else "died"
-    one = reported(told, str(told.get("state") or default))
-    one.stack, one.detail = told.get("stack"), told.get("detail")
+    one = ended(told, str(told.get("state") or default))
     if one.detail is None and status:
         one.detail = _status_words(status)
-    if one.detail is None and ended is not None and ended.by_launcher:
+    if one.detail is None and end is not None and end.by_launcher:
         one.detail = ENDED
     return one
 
 
 def _status_words(status: int) -> str:
-    """An exit status in words."""
     if status >= 0:
         return f"ended with exit status {status}"
     try:

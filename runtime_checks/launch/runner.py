@@ -145,7 +145,6 @@ class _Finder:
         self._then = then
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Called by the import machinery."""
         if name != self._name or path is not None or target is not None:
             return None
         sys.meta_path.remove(self)

@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     address, count, folder = arguments
     service = start(address, int(count))
     leaders = [int(line) for line in sys.stdin if line.strip().isdigit()]
-    end_all(folder, leaders)
+    for _ in range(2):  # a process that was just being started has not had its environment yet
+        end_all(folder, leaders)
+        time.sleep(AGAIN)
     shutil.rmtree(folder, ignore_errors=True)
     del service
     return 0

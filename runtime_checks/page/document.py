@@ -142,11 +142,7 @@ def _table(aligned: Aligned, kept: range, known: Mapping[int, Mapping[str, Progr
         "groups": [
             {"members": list(members), "named": name_processes(members)} for members in aligned.members.values()
         ],
-        "rows": {
-            "group": [groups[group] for group, _ in rows],
-            "index": [index for _, index in rows],
-            "call": numbers,
-        },
+        "rows": {"group": [groups[group] for group, _ in rows], "index": [index for _, index in rows], "call": numbers},
         "lanes": lanes,
         "calls": told,
         "files": list(files),

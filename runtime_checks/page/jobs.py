@@ -79,16 +79,10 @@ def _without_difference(recorded: Recorded, found: Comparison) -> Report:
     if not found.behind:
         return Report("unchecked", " ".join(found.notes))
     group, made = min(found.behind.items())
-    late = [process for process in group if _count(recorded, process, group) == made]
+    made_by = {process: [row.index for row in rows if row.members == group] for process, rows in recorded.rows.items()}
+    late = [process for process in group if process in made_by and max(made_by[process], default=0) == made]
     told = f"{agree}, but {name_processes(late)} made only {made} calls of {name_processes(group)}"
     return Report("late", f"{told}: look at what came after these.")
-
-
-def _count(recorded: Recorded, process: int, group: tuple[int, ...]) -> int | None:
-    """The number of the last call of a process in a set; None if it is not recorded."""
-    if process not in recorded.rows:
-        return None
-    return max((row.index for row in recorded.rows[process] if row.members == group), default=0)
 
 
 def _written(when: datetime) -> str:
@@ -96,7 +90,6 @@ def _written(when: datetime) -> str:
 
 
 def page(job: Job) -> str:
-    """The page on a job."""
     folder = files(__package__ or "")
     style, script, markup = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
     kind = f" ({job.report.kind})" if job.report.kind else ""

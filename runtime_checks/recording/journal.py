@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -17,9 +17,10 @@ from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, line_of, site_data, user_frame
 from spmdlint.runtime_checks.calls.given import REMEMBERED, Given, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, Ledger, extend
+from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.recording.writing import Line, Recording
-from spmdlint.runtime_checks.records import Build, EventRecord, ProgramRecord, State
+from spmdlint.runtime_checks.records import EventRecord, ProgramRecord
 
 WINDOW = 16384  # calls that are kept
 LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
@@ -48,7 +49,7 @@ class Event:
         "_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "through", "user",
     )  # fmt: skip
 
-    def __init__(self, program: Program, group: Group, thread: int) -> None:
+    def __init__(self, program: Program, group: Group, thread: int, site: Site | None = None) -> None:
         self.program = program
         self.group = group
         self.thread = thread
@@ -58,11 +59,10 @@ class Event:
         self.lasti = self.expected = -1
         self.through: tuple[CodeType, ...] = ()
         self.user: tuple[CodeType, int] | None = None
-        self._site: Site | None = None
+        self._site = site
 
     @property
     def site(self) -> Site | None:
-        """The user's line, computed on demand."""
         if self._site is None and self.user is not None:
             code, lasti = self.user
             self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
@@ -92,10 +92,6 @@ class Event:
             frame = frame.f_back
         return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
 
-    def at(self, site: Site | None) -> None:
-        """Set the place that it is called from."""
-        self._site = site
-
 
 class ValuedCall:
     """One call of an event, with the tags of what it is given from the host."""
@@ -109,7 +105,6 @@ class ValuedCall:
 
     @property
     def digest(self) -> int:
-        """A digest of the tags."""
         return given_digest(self.given)
 
 
@@ -126,7 +121,7 @@ class Journal:
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
         self.calls: deque[Event] = deque(maxlen=WINDOW)
-        self.given: OrderedDict[tuple[str, int], Given] = OrderedDict()
+        self.given: Recent[tuple[str, int], Given] = Recent(REMEMBERED)
         self.made = 0
         self.last: Event | None = None
         self._ledger = ledger
@@ -135,10 +130,10 @@ class Journal:
         self.stopped = self.retired = False
         self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
-        self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
-        self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
-        self._written: OrderedDict[str, None] = OrderedDict()  # programs with a record in the recording
-        self._written_values: OrderedDict[str, None] = OrderedDict()  # the same of asserted values
+        self._events: Recent[tuple[Any, ...], Event] = Recent(EVENTS)
+        self._asserted: Recent[tuple[Any, ...], Event] = Recent(ASSERTED)
+        self._written: Recent[str, None] = Recent(EVENTS)  # programs with a record in the recording
+        self._written_values: Recent[str, None] = Recent(ASSERTED)  # the same of asserted values
         self._lock = threading.RLock()
         self._main = threading.main_thread().ident
         keep = self.pending.append
@@ -170,16 +165,15 @@ class Journal:
         thread = threading.get_ident()
         found = user_frame(frame)
         user = (found.f_code, found.f_lasti) if found is not None else None
-        key = (program.digest, user and (id(user[0]), user[1]), thread)
+        key = (program.digest, program.processes, user and (id(user[0]), user[1]), thread)
         event = self._events.get(key)
         if event is None:
-            made = Event(program, self._ledger.group(program.processes), thread)
-            event = self._remember(key, made, self._events, EVENTS)
+            event = Event(program, self._ledger.group(program.processes), thread)
             event.user = user
             if found is not None and owner_of(found.f_code.co_filename) == "user":
                 event.code, event.lasti = found.f_code, found.f_lasti
                 event.through = _codes_between(frame, found)
-            self._add_to_recording(event)
+            self._add(self._events, key, event)
         return event
 
     def event_to_come(self, program: Program) -> Event:
@@ -201,25 +195,18 @@ class Journal:
     def event_of(self, program: Program, site: Site | None) -> Event:
         """The event of a program called from a known line in this thread."""
         thread = threading.get_ident()
-        key = (program.digest, site, thread)
-        known, many = (self._events, EVENTS) if program.value is None else (self._asserted, ASSERTED)
+        key = (program.digest, program.processes, site, thread)
+        known = self._events if program.value is None else self._asserted
         event = known.get(key)
         if event is None:
-            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread), known, many)
-            event.at(site)
-            self._add_to_recording(event)
+            event = Event(program, self._ledger.group(program.processes), thread, site)
+            self._add(known, key, event)
         return event
 
-    def _remember(
-        self, key: tuple[Any, ...], event: Event, known: OrderedDict[tuple[Any, ...], Event], many: int
-    ) -> Event:
+    def _add(self, known: Recent[tuple[Any, ...], Event], key: tuple[Any, ...], event: Event) -> None:
+        """Remember an event, and write it to the recording."""
         with self._lock:
             known[key] = event
-            while len(known) > many:
-                known.popitem(last=False)
-        return event
-
-    def _add_to_recording(self, event: Event) -> None:
         if self._recording is not None:
             once = event.program.value is not None
             event.number = self._recording.add_event(event.record(), event.group.processes, once=once)
@@ -228,12 +215,10 @@ class Journal:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""
         if self._recording is None:
             return
-        written, many = (self._written, EVENTS) if program.value is None else (self._written_values, ASSERTED)
+        written = self._written if program.value is None else self._written_values
         with self._lock:
             known = program.digest in written
             written[program.digest] = None
-            while len(written) > many:
-                written.popitem(last=False)
         if not known:
             told = record()
             # Each asserted value is new: its leaves would soon fill the file.
@@ -241,15 +226,10 @@ class Journal:
                 program.digest, {**told, "arguments": []} if program.value is not None else told
             )
 
-    def begin(self, build: Build) -> None:
-        """Write to the recording what this process runs with."""
+    def write(self, line: Line) -> None:
+        """Write a line to the recording, if there is one, that is not about a call."""
         if self._recording is not None:
-            self._recording.write({**Line(), **build})
-
-    def end(self, how: State) -> None:
-        """Write to the recording how the program has ended: without that, it may have gone on, or been killed."""
-        if self._recording is not None:
-            self._recording.write({"end": how})
+            self._recording.write(line)
 
     def drain(self) -> bool:
         """Number the recorded calls; returns whether there were any."""
@@ -292,8 +272,6 @@ class Journal:
         for place, call in valued.items():
             digests[place] = call.digest
             self.given[group.key, group.count + 1 + place] = call.given
-        while len(self.given) > REMEMBERED:
-            self.given.popitem(last=False)
         return extend(group.given, group.count, digests)
 
 

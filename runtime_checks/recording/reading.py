@@ -24,12 +24,13 @@ from spmdlint.runtime_checks.recording.writing import (
     WORD,
     Checkpoint,
     Line,
-    unpacked_program,
+    unpack_runs,
 )
 from spmdlint.runtime_checks.records import (
     Build,
     EventRecord,
     Place,
+    ProgramFields,
     ProgramRecord,
     State,
     UnknownRecordError,
@@ -199,7 +200,8 @@ class Lines:
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:
-            self.programs[told["program"]] = unpacked_program(told["record"])
+            fields: ProgramFields = told["record"]
+            self.programs[told["program"]] = {**fields, "devices": unpack_runs(told["record"].get("devices"))}
 
 
 def read_lines(path: Path) -> Lines:

@@ -53,11 +53,9 @@ class ThisProcess:
 
     @property
     def layers_off(self) -> list[str]:
-        """The layers of interception that are off."""
         return sorted(name for name, state in self.layers.items() if state != "on")
 
     def build(self) -> Build:
-        """What this process runs with."""
         return {"versions": versions(), "layers": dict(self.layers)}
 
     def notice_threads(self) -> None:
@@ -106,7 +104,6 @@ class ThisProcess:
         }
 
     def report(self, entry: Entry, state: str) -> ProcessReport:
-        """The report on this process at one of its calls."""
         one = reported(entry.placed(), state)
         one.recent = self.recent(entry)
         return one
@@ -120,7 +117,7 @@ class ThisProcess:
 
     def publish_quiet(self, exchange: Exchange) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
-        recent = self.quiet.recent(self.ledger.groups())
+        recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
             exchange.quiet.say({"calls": recent})
 

@@ -77,18 +77,6 @@ class Line(EventRecord, total=False):
     layers: dict[str, str]
 
 
-def packed_program(record: ProgramRecord) -> RecordedProgram:
-    """A record as it is written."""
-    fields: ProgramFields = record
-    return {**fields, "devices": pack_runs(record.get("devices"))}
-
-
-def unpacked_program(record: RecordedProgram) -> ProgramRecord:
-    """The record that :func:`packed_program` packed; raises ``ValueError`` for a list that no recording has."""
-    fields: ProgramFields = record
-    return {**fields, "devices": unpack_runs(record.get("devices"))}
-
-
 def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
     """A long list of numbers as runs, where that is shorter."""
     if numbers is None or len(numbers) <= MANY:
@@ -103,7 +91,7 @@ def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
 
 
 def unpack_runs(packed: list[int] | Runs | None) -> list[int] | None:
-    """The list that :func:`pack_runs` packed."""
+    """The list that :func:`pack_runs` packed; raises ``ValueError`` for one that no recording has."""
     if not isinstance(packed, dict):
         return packed
     if sum(many for _, many in packed["runs"]) > MAX_UNPACKED:
@@ -159,7 +147,8 @@ class Recording:
 
     def write_program(self, digest: str, record: ProgramRecord) -> None:
         """Write the record behind a digest, once."""
-        kept = packed_program(record)
+        fields: ProgramFields = record
+        kept: RecordedProgram = {**fields, "devices": pack_runs(record.get("devices"))}
         with self._lock:
             if self._bytes > self._tidy_at:
                 self._forget_values()

@@ -30,19 +30,8 @@ BEFORE_DIFFERENCE = 60
 
 THREADS_RULE = "SPMD307"
 # The rules of the linter that name the usual causes of each kind.
-EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
-    "sequence": (
-        "SPMD201",
-        "SPMD202",
-        "SPMD203",
-        "SPMD301",
-        "SPMD302",
-        "SPMD303",
-        "SPMD304",
-        "SPMD306",
-        THREADS_RULE,
-        "SPMD309",
-    ),
+EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "sequence": f"SPMD201 SPMD202 SPMD203 SPMD301 SPMD302 SPMD303 SPMD304 SPMD306 {THREADS_RULE} SPMD309".split(),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
     "program": ("SPMD404", "SPMD509", "SPMD201", "SPMD508"),
     "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
@@ -143,7 +132,6 @@ class Report:
     schema_version: int = SCHEMA_VERSION
 
     def as_data(self) -> dict[str, Any]:
-        """The report as a JSON object."""
         return asdict(self)
 
     def add_build(self, build: Build) -> None:
@@ -152,7 +140,6 @@ class Report:
 
     @property
     def title(self) -> str:
-        """The verdict with its kind."""
         return f"spmdlint: {self.verdict}" + (f" ({self.kind})" if self.kind else "")
 
 
@@ -166,6 +153,16 @@ def reported(record: Place, state: str) -> ProcessReport:
         line=record.get("line"),
         callers=list(record.get("callers") or []),
     )
+
+
+def ended(state: State, word: str, last: Place | None = None) -> ProcessReport:
+    """A process that has ended, in this word; where its line is not known, at its ``last`` call."""
+    one = reported(state, word)
+    one.detail, one.stack = state.get("detail"), state.get("stack")
+    if one.line is None and last is not None:
+        one.function, one.filename, one.line = last.get("function"), last.get("filename"), last.get("line")
+        one.index = one.index or last.get("index")
+    return one
 
 
 def diverged(
@@ -334,7 +331,6 @@ def _process_lines(
 
 
 def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
-    """The arguments that differ, marked, and some of the others."""
     odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
     even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
     shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]

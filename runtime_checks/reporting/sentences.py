@@ -32,7 +32,6 @@ def name_processes(numbers: Iterable[int]) -> str:
 
 
 def capitalized(sentence: str) -> str:
-    """A sentence with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -53,6 +52,12 @@ def sides(told: Mapping[int, T], say: Callable[[T], str] = str) -> str:
 def count_of(number: int, what: str = "call") -> str:
     """Returns "1 call" or "3 calls", or of other things."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Returns "a, b and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def calls(records: Places) -> str:

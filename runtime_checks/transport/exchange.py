@@ -59,12 +59,11 @@ class Slots(Generic[T]):
         self.put(record, *at, self._me)
 
     def get(self, *at: object) -> T | None:
-        """A record, or None for now."""
         return self._store.get(self._key(at), self._kind)
 
     def wait(self, *at: object, milliseconds: int = MAX_WAIT_MS) -> T | None:
         """A record as soon as it is there, or None after some time."""
-        return self._store.wait(self._key(at), self._kind, milliseconds)
+        return self._store.wait(self._key(at), self._kind, min(milliseconds, MAX_WAIT_MS))
 
     def all(self, *at: object) -> dict[int, T]:
         """The records of all processes, by their numbers."""
@@ -162,7 +161,7 @@ class Exchange:
         """Wait to be woken; returns the message, or None after ``seconds``."""
         word = None
         try:
-            word = self.store.sleep(f"word/{self.me}", Word, seconds)
+            word = self.store.wait(f"word/{self.me}", Word, int(seconds * 1000))
             if word is None:
                 self.wake(self.me)  # releases the memory that the service keeps for the wait
         finally:
@@ -174,7 +173,6 @@ class Exchange:
         return self.store.put(f"{word}/job", Nothing())
 
     def marked(self, word: str) -> bool:
-        """Whether a process has said so."""
         return self.store.get(f"{word}/job", Nothing) is not None
 
 
@@ -195,7 +193,6 @@ class Job:
 
     @property
     def others(self) -> list[int]:
-        """All processes but this one."""
         return [process for process in range(self.count) if process != self.me]
 
     def wake_others(self, word: Word) -> None:
@@ -246,7 +243,6 @@ class Listener:
         self._thread = threading.Thread(target=self._run, name=f"{OWN}listen", daemon=True)
 
     def start(self) -> None:
-        """Start to listen."""
         self._thread.start()
 
     def stop(self) -> None:

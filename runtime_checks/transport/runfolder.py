@@ -48,11 +48,9 @@ class RunFolder:
             scratch.unlink(missing_ok=True)
 
     def report(self) -> Report | None:
-        """The report that a process wrote, or None."""
         return self._get("report.json", Report)
 
     def put_gone(self, process: int, status: int) -> None:
-        """Record that a process has ended, with its exit status (negative: the signal)."""
         self._put(f"gone.{process}", Gone(status=status))
 
     def gone(self, process: int) -> int | None:
@@ -72,7 +70,6 @@ class RunFolder:
             link.symlink_to(path.with_suffix(suffix).absolute())
 
     def put_state(self, process: int, state: State) -> None:
-        """Record how a process ended, or where it is when the launcher asks."""
         self._put(f"state.{process}", state)
 
     def state(self, process: int) -> State | None:
@@ -84,7 +81,6 @@ class RunFolder:
         self._put(f"joining.{process}", site)
 
     def put_joined(self, process: int) -> None:
-        """Record that ``jax.distributed.initialize`` has returned."""
         (self.folder / f"joining.{process}").unlink(missing_ok=True)
         self._put(f"joined.{process}", {})
 

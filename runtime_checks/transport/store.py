@@ -15,13 +15,7 @@ from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, Bounded
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
-METHODS = (
-    "key_value_set",
-    "key_value_try_get",
-    "key_value_dir_get",
-    "key_value_delete",
-    "blocking_key_value_get",
-)
+METHODS = ("key_value_set", "key_value_try_get", "key_value_dir_get", "key_value_delete", "blocking_key_value_get")
 T = TypeVar("T")
 
 
@@ -81,17 +75,12 @@ class Store:
         return True
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """The value of a key now, or None."""
         text = self._present(lambda: self._client.key_value_try_get(f"{self._root}/{key}"))
         return None if text is None else read_record(text, kind, key)
 
-    def wait(self, key: str, kind: type[T], milliseconds: int = MAX_WAIT_MS) -> T | None:
-        """The value of a key as soon as it is set, or None after at most :data:`MAX_WAIT_MS`."""
-        return self.sleep(key, kind, min(milliseconds, MAX_WAIT_MS) / 1000)
-
-    def sleep(self, key: str, kind: type[T], seconds: float) -> T | None:
-        """The value of a key, however long it takes; only for a thread that can be woken by setting the key."""
-        milliseconds = int(seconds * 1000)
+    def wait(self, key: str, kind: type[T], milliseconds: int) -> T | None:
+        """The value of a key as soon as it is set, or None; beyond :data:`MAX_WAIT_MS` only where the key wakes."""
+        seconds = milliseconds / 1000
         text = self._present(lambda: self._client.blocking_key_value_get(f"{self._root}/{key}", milliseconds), seconds)
         return None if text is None else read_record(text, kind, key)
 

@@ -50,7 +50,6 @@ class Demand:
         return True
 
     def _arrived(self) -> bool:
-        """Whether anything was written to the pipe since the last look."""
         try:
             return self._read is not None and bool(os.read(self._read, 1 << 16))
         except BlockingIOError:
@@ -70,7 +69,6 @@ class _PipeEnd:
         self._number = number
 
     def fileno(self) -> int:
-        """For faulthandler."""
         return self._number
 
     def flush(self) -> None:

@@ -79,7 +79,6 @@ class Health:
         return bool(gone)
 
     def numbers(self) -> HealthNumbers:
-        """The numbers as they are now."""
         background, now = self._background, time.monotonic()
         numbers: HealthNumbers = {
             "self_test": self.result,
@@ -94,7 +93,6 @@ class Health:
         return numbers
 
     def line(self) -> str:
-        """The health of the checks in this process, as one line of JSON."""
         job = self._job
         told = {"spmdlint": "health", "process": job.me, "mode": job.options.mode, "watching": self._checks.active}
         return json.dumps({**told, **self.numbers()}) + "\n"

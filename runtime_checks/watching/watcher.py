@@ -52,7 +52,6 @@ class Watcher:
         self._lost_since: float | None = None
 
     def start(self) -> None:
-        """Start to watch."""
         self._thread.start()
         if self._last_words is not None:
             self._last_words.start()

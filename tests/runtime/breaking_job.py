@@ -22,9 +22,12 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from spmdlint import runtime_checks
+from spmdlint.runtime_checks.agreement import others
 from spmdlint.runtime_checks.errors import Guard
 from spmdlint.runtime_checks.intercept import layers, seam
 from spmdlint.runtime_checks.recording.journal import Journal
+from spmdlint.runtime_checks.transport import exchange
+from spmdlint.runtime_checks.watching import watcher
 
 NUMBER, PORT, MODE, PLAN = int(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
 GARBAGE = {
@@ -150,6 +153,10 @@ def program():
     jax.jit(lambda v: 2 * v)(x)  # nothing to exchange
     print("RESULT", me, count, float(w), float(half), runtime_checks.status().watching, flush=True)
 
+
+if PLAN.get("what") == "block":  # what never comes is waited for as ever, but not as long
+    others.ANSWERS_WITHIN, others.ASK_EVERY, others.SILENT = 1.0, 1.0, 3.0
+    watcher.STOPS_WITHIN = exchange.STOPS_WITHIN = 1.0
 
 break_steps()
 break_layers()

@@ -87,7 +87,10 @@ class Job:
         self.sessions = [Session(Store(self.client, "job"), me, count, self.options) for me in range(count)]
         self.errors: dict[int, BaseException] = {}
 
-    def run(self, body: Callable[[Session], None], within: float = 90) -> dict[int, BaseException]:
+    def run(
+        self, body: Callable[[Session], None], within: float = 90, *, steps_aside: bool = False
+    ) -> dict[int, BaseException]:
+        """Run it to the end; returns what was raised. That checks step aside, and find nothing, has to be expected."""
         threads = [threading.Thread(target=self._one, args=(one, body), daemon=True) for one in self.sessions]
         for thread in threads:
             thread.start()
@@ -95,6 +98,8 @@ class Job:
         for thread in threads:
             thread.join(max(0.0, limit - time.monotonic()))
         assert not any(thread.is_alive() for thread in threads), "a process of the job hangs"
+        aside = [one for one in self.sessions if not one.checks.active and one.ending.verdict is None]
+        assert bool(aside) == steps_aside, [one.checks.why_inactive for one in aside]
         return self.errors
 
     def _one(self, session: Session, body: Callable[[Session], None]) -> None:

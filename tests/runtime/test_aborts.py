@@ -40,6 +40,13 @@ def evaluate(x):
 w, x = jax.device_put(np.float32(0), NamedSharding(mesh, P())), everywhere(np.ones(4))
 """
 
+# What does not come is waited for as ever, but not as long.
+SOONER = """
+from spmdlint.runtime_checks.agreement import others
+from spmdlint.runtime_checks.ending import lastwords
+lastwords.WITHIN, others.ANSWERS_WITHIN = 2.0, 1.0
+"""
+
 # Both programs are known everywhere when one process evaluates alone: nothing is compiled or published before.
 EVALUATION = (
     BEGIN
@@ -85,6 +92,7 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
 
 AGREEING = (
     BEGIN
+    + SOONER
     + """
 for i in range(5):
     w = step(w, x)  # step
@@ -131,7 +139,9 @@ ADVICE = "Make all parallel calls of a process in one thread"
 
 
 def test_the_last_words_of_a_process_with_parallel_calls_in_threads_name_these(tmp_path: Path) -> None:
-    ends = alone(tmp_path, BEGIN + IN_THREADS, environment={"TMPDIR": str(tmp_path), "SPMDLINT_ON_DIVERGENCE": "exit"})
+    ends = alone(
+        tmp_path, BEGIN + SOONER + IN_THREADS, environment={"TMPDIR": str(tmp_path), "SPMDLINT_ON_DIVERGENCE": "exit"}
+    )
     assert [status for status, _ in ends] == [3, -6], ends
     (told,) = [line for line in ends[1][1].splitlines() if "no other difference was found" in line]
     assert told.startswith(f"spmdlint: S{THREADS} 1, MainThread, evaluator_0.")
@@ -200,9 +210,9 @@ STOPPED = (
     + """
 import subprocess
 if me == 0:
-    subprocess.Popen(["/bin/sh", "-c", f"sleep 12; kill -9 {os.getpid()}"], stdout=-3, stderr=-3)
+    subprocess.Popen(["/bin/sh", "-c", f"sleep 8; kill -9 {os.getpid()}"], stdout=-3, stderr=-3)
     os.kill(os.getpid(), 19)
-time.sleep(3)
+time.sleep(1.5)
 threading.Thread(target=ctypes.CDLL(None).abort).start()
 time.sleep(60)
 """

@@ -114,7 +114,10 @@ def test_groups_that_share_one_process_may_come_in_any_order() -> None:
                 if session.me in group:
                     call(session, "sum", group)
 
-    assert Job(3).run(body) == {}
+    job = Job(3)
+    assert job.run(body) == {}
+    assert [session.checks.active for session in job.sessions] == [True] * 3
+    assert [sorted(session.own.ledger.counts().values()) for session in job.sessions] == [[5], [5, 5], [5]]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ def test_who_raises_after_it_is_told_of() -> None:
         )
         session.checks.active = False  # it has ended
 
-    report = verdict(Job(2).run(body), {0})
+    report = verdict(Job(2).run(body, steps_aside=True), {0})
     assert report.kind == "program"
     assert str(report.processes["1"].detail).endswith("then it raised an exception at train.py:9 (ValueError)")
 

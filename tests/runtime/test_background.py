@@ -210,16 +210,27 @@ def test_processes_that_ask_each_other_at_once_both_answer(tmp_path: Path) -> No
         tmp_path,
         """
         import signal, threading
+        from jax._src import distributed
         from jax.experimental.multihost_utils import process_allgather
+        from spmdlint.runtime_checks.api import _Installed
+        from spmdlint.runtime_checks.background import leading
         jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
         me = jax.process_index()
-        at = int(np.ravel(process_allgather(np.array([int(time.time()) % 10**6])))[0]) + 4
+        process_allgather(np.array([1]))
+        reported, write = threading.Event(), leading.write_error
+        leading.write_error = lambda words: (write(words), reported.set())
+        published = _Installed.hook.session.background._published
+        begin = distributed.global_state.client.wait_at_barrier
 
         def ask():
-            time.sleep(max(0, at - time.time() % 10**6))
-            for _ in range(3):
+            while not any(count == 2 - me for count, *_ in published.values()):
+                time.sleep(0.05)
+            for number in range(3):
+                begin(f"round {number}", 60_000)
                 os.kill(os.getpid(), signal.SIGUSR2)
-                time.sleep(4)
+                reported.wait(60)
+                reported.clear()
+            begin("the end", 60_000)
             os._exit(0)
 
         threading.Thread(target=ask).start()

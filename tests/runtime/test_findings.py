@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.runtime.jobs import rehearse
+from tests.runtime.jobs import HANGS, PRELUDE, rehearse, start, strays
 
 
 def test_a_barrier_on_one_process_only_is_explained_by_the_linter(tmp_path: Path) -> None:
@@ -133,3 +134,27 @@ def test_the_verdict_comes_before_the_linter_which_ends_with_the_launcher(by: in
     if by == signal.SIGINT:
         assert "Note: The linter was interrupted, so its findings are not among these lines. Ask it" in run.output
         assert run.verdict == ("diverged", "missing")
+
+
+KILLED_AS_IT_STARTS_THE_LINTER = """
+import os, signal, subprocess, sys, types
+from spmdlint.cli import main
+from spmdlint.runtime_checks.launch import findings
+def start(words, **how):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", words[-1]], **how)
+    os.kill(os.getpid(), signal.SIGKILL)
+findings.subprocess = types.SimpleNamespace(Popen=start, DEVNULL=subprocess.DEVNULL, PIPE=subprocess.PIPE)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_linter_that_has_just_been_started_ends_with_the_launcher(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        PRELUDE + "from jax.experimental import multihost_utils\nme or multihost_utils.sync_global_devices('written')\n"
+    )
+    words = ["-c", KILLED_AS_IT_STARTS_THE_LINTER, "run", "-n", "2", str(script)]
+    job = start(words, os.environ, cold=True)
+    output = job.communicate(timeout=HANGS)[0]
+    assert (job.returncode, "spmdlint: diverged (missing): " in output) == (-signal.SIGKILL, True), output
+    assert strays(str(script)) == [], output

@@ -172,7 +172,7 @@ def test_a_call_in_lockstep_waits_no_longer_than_patience(capfd: pytest.CaptureF
             call(session, "step", (0, 1, 2))
 
     job = Job(3)
-    assert job.run(body) == {}
+    assert job.run(body, steps_aside=True) == {}
     told = [line for line in capfd.readouterr().err.splitlines() if "off in all processes" in line]
     assert len(told) == 2
     assert all("process 0 has not called enable()" in line for line in told)

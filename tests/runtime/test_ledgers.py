@@ -85,7 +85,7 @@ def test_processes_that_agree_and_end_apart(tmp_path, pair, capsys):
 def test_a_program_that_ended_without_a_call_of_the_others_has_missed_it(tmp_path, pair, capsys, state):
     pair[0].make(STEP, 3, 12)
     pair[1].make(STEP, 3, 10)
-    pair[1].journal.end({"state": state, "filename": "/home/me/train.py", "line": 9})
+    pair[1].journal.write({"end": {"state": state, "filename": "/home/me/train.py", "line": 9}})
     status, data = diff(tmp_path, capsys)
     assert (status, data["differs"], data["report"]["kind"], data["report"]["index"]) == (3, True, "missing", 11)
     assert f"process 1 {state}" in data["report"]["message"]
@@ -95,7 +95,7 @@ def test_a_program_that_ended_without_a_call_of_the_others_has_missed_it(tmp_pat
 def test_a_call_that_lockstep_may_have_held_back_is_not_called_made(tmp_path, pair, capsys):
     pair[0].make(STEP, 3, 11)
     pair[1].make(STEP, 3, 10)
-    pair[1].journal.end({"state": "finished"})
+    pair[1].journal.write({"end": {"state": "finished"}})
     status, out, _ = told(capsys, "diff", str(tmp_path))
     assert status == 3
     assert "process 0 came to call 11, step at train.py:3." in out
@@ -134,7 +134,7 @@ def test_calls_whose_arguments_are_not_recorded_are_not_called_the_same(tmp_path
 def test_processes_that_agree(tmp_path, pair, capsys):
     for process in pair:
         process.make(STEP, 3, 10)
-        process.journal.end({"state": "finished"})
+        process.journal.write({"end": {"state": "finished"}})
     status, out, _ = told(capsys, "diff", str(tmp_path))
     assert status == 0
     assert "The last calls of processes 0-1 agree as far as they are recorded." in out
@@ -315,13 +315,13 @@ def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd
 
 
 def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
-    limit(monkeypatch, 150_000, 150_000, 200_000)
+    limit(monkeypatch, 75_000, 75_000, 100_000)
     monkeypatch.setattr(writing, "RECENT_VALUES", 20)
     for number in range(2):
         process = Process(tmp_path, number)
-        for step in range(CALLS // 500 + 1500):
-            process.make(STEP, 3, 500)
-            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 1600)))
+        for step in range(CALLS // 1000 + 750):
+            process.make(STEP, 3, 1000)
+            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 800)))
             process.recording.write_program(value.digest, value.decisive())
             process.make(value, 4)
     status, data = diff(tmp_path, capsys)
@@ -427,7 +427,7 @@ def test_a_damaged_line_proves_no_missing_call(tmp_path, pair, capsys):
     for process in pair:
         process.make(STEP, 3, 3)
         process.make(SAVE, 7)
-        process.journal.end({"state": "finished", "filename": "/home/me/train.py", "line": 9})
+        process.journal.write({"end": {"state": "finished", "filename": "/home/me/train.py", "line": 9}})
     path = tmp_path / "1.events"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join("#" + line if f'"digest": "{SAVE.digest}"' in line else line for line in lines))

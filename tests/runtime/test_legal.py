@@ -156,22 +156,22 @@ def test_late_and_stopped_processes_and_many_steps(steps: int, tmp_path: Path) -
         w, x = jnp.zeros(()), everywhere([1, 1])
         for i in range(STEPS):
             if i == STEPS // 2 and me == 1:
-                time.sleep(9)  # sleeps
+                time.sleep(4)  # sleeps
             if i == STEPS * 3 // 4 and me == 0:
                 pid = os.getpid()
-                subprocess.Popen(["sh", "-c", f"kill -STOP {pid}; sleep 3; kill -CONT {pid}"])
+                subprocess.Popen(["sh", "-c", f"kill -STOP {pid}; sleep 1.5; kill -CONT {pid}"])
                 time.sleep(0.5)
             w = step(w, x)
         print("done", value(w))
         """.replace("STEPS", str(steps)),
-        environment={"SPMDLINT_LATE_AFTER": "3"},
+        environment={"SPMDLINT_LATE_AFTER": "1"},
     )
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
     assert run.output.count(f"done {steps}.0") == 2
     late = rf"late: process 1, for which process 0 has waited (\d+) s at call {steps // 2 + 1}.*"
     told = re.search(late, run.output, re.DOTALL)
     assert told, run.output
-    assert int(told[1]) >= 3
+    assert int(told[1]) >= 1
     assert f"program.py:{run.marked('sleeps')}" in told[0]
 
 

@@ -438,7 +438,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.browser
-def test_only_the_rows_in_sight_are_in_the_page(large, shown):
+def test_only_the_rows_in_sight_are_in_the_page(shown, large):
     """64 processes with 5,000 calls each: how much is drawn depends on the window alone."""
     page = shown(large)
     assert "5,000 calls of 64 processes" in page.locator("main").inner_text()
@@ -456,7 +456,7 @@ def test_only_the_rows_in_sight_are_in_the_page(large, shown):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 800, 1900])
-def test_the_page_is_as_wide_as_the_window(large, divergent, tmp_path, shown, width):
+def test_the_page_is_as_wide_as_the_window(shown, large, divergent, tmp_path, width):
     written(divergent, tmp_path / "page.html")
     for path in (large, tmp_path / "page.html"):
         page = shown(path)
@@ -477,7 +477,7 @@ def test_light_and_dark(divergent, tmp_path, shown):
 
 
 @pytest.mark.browser
-def test_paper_shows_the_calls_around_the_difference(large, shown):
+def test_paper_shows_the_calls_around_the_difference(shown, large):
     page = shown(large)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -24,7 +24,7 @@ def test_many_large_programs_on_many_devices_are_told_in_a_short_text() -> None:
         called = program(f"function_{line}", MANY, devices=tuple(range(65536)))
         site = Site("/home/me/train.py", line, "main", ("/home/me/main.py:3",) * 3)
         calls.note(group, Call(called, site, values=values, names=names), 0, each=True)
-    text = json.dumps({"calls": calls.all([group])})
+    text = json.dumps({"calls": calls.told([group])})
     assert len(text) < MAX_VALUE // 8
     told = read_record(text, QuietRecords, "quiet/0")["calls"][group.key]
     assert told[-1]["function"] == "function_99", "the last ones are told"
@@ -38,7 +38,7 @@ def test_calls_are_placed_between_those_that_are_compared() -> None:
     for after in (1, 3, 3):
         calls.note(group, called, after, each=True)
     group.count = 4
-    (told,) = calls.recent([group])[group.key]
+    (told,) = calls.told([group], recent=True)[group.key]
     assert (told["after"], told["times"]) == (3, 2)
     group.count = 5
-    assert calls.recent([group]) == {}, "another call was compared since"
+    assert calls.told([group], recent=True) == {}, "another call was compared since"

@@ -107,7 +107,7 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
             call(session, "step", (0, 1, 2))
 
     job = Job(3)
-    assert job.run(body) == {}
+    assert job.run(body, steps_aside=True) == {}
     assert [session.checks.active for session in job.sessions] == [False] * 3
     assert "process 1 continues without checks" in capfd.readouterr().err
 

@@ -108,10 +108,12 @@ NOTED = {
 
 
 def shared_out(cases: Iterable[str]) -> pytest.MarkDecorator:
-    """Each case in one of the modes, and in make test-all in the other one as well."""
-    one, other = tuple(cases)[::2], tuple(cases)[1::2]
-    long = [pytest.param(*each, marks=pytest.mark.long) for each in (("lockstep", other), ("background", one))]
-    return pytest.mark.parametrize(("mode", "names"), [("lockstep", one), ("background", other), *long])
+    """Each case in one of the modes, and in make test-all in the other one as well; a quarter of them in one job."""
+    quarters = [tuple(cases)[number::4] for number in range(4)]
+    modes = list(zip(["lockstep", "background"] * 2, quarters, strict=True))
+    others = list(zip(["background", "lockstep"] * 2, quarters, strict=True))
+    long = [pytest.param(*each, marks=pytest.mark.long) for each in others]
+    return pytest.mark.parametrize(("mode", "names"), [*modes, *long])
 
 
 @shared_out(DIFFER)
