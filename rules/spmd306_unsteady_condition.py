@@ -22,7 +22,8 @@ class UnsteadyCondition(BranchRule):
     - if it is in a loop that makes parallel calls, or is the condition of one, and the file is the same in every
       iteration, because each process looks at a different time; not if the function itself makes the file.
 
-    With `--preview`, all tests for files and handlers of `OSError` and related exceptions count.
+    With `--preview`, all tests for files and handlers of `OSError` and related exceptions count, also in programs that
+    name nothing of several processes.
 
     ## Why it matters
 

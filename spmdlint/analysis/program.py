@@ -359,7 +359,7 @@ class Program:
             folding = Folding(self._facets.content)
             splits = (*shared_splits(*given, calls, folding), *splits_in_states(*given, folding))
             for found in (*splits, *shared_draws(*given, calls)):
-                if self.preview or self._multi.has_several(found.site.ref.path):
+                if self.preview or self._multi.surely_runs_several(found.site.ref.path):
                     yield found
 
     @cached_property

@@ -23,7 +23,6 @@ _OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
 _WORDS = _SIGNS | {"initialize", "mpi4py"}  # a file without any of these has no sign
 _SERVICE = "multihost_utils"
 _COUNTS = frozenset(("process_count", "host_count"))
-_BOTH = frozenset(("device_count", "local_device_count"))
 
 
 MAX_STEPS = 8
@@ -122,19 +121,6 @@ class MultiProcess:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
         signs = self._signs(path)  # read for tests only
         return not self.always and is_named_as_test(path) and all(getattr(o, "name", None) in _OF_ARRAYS for o in signs)
-
-    def has_several(self, path: Path) -> bool:
-        """Whether a program names what is of no use to a single process, or the file counts its own devices apart."""
-        return self.surely_runs_several(path) or self._counts_both(path)
-
-    def _counts_both(self, path: Path) -> bool:
-        """Whether a function asks for both the global and the local device count: with several processes they differ.
-
-        Other functions confuse the two, which is not a sign of several processes.
-        """
-        module = self.project.modules[path]
-        functions = module.summary.functions if module.words >= _BOTH else ()
-        return any({o.name for o in each.operations if isinstance(o, s.Attribute)} >= _BOTH for each in functions)
 
     def _signs(self, path: Path) -> tuple[s.Operation, ...]:
         if (known := self._found.get(path)) is None:

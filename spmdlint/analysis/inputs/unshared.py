@@ -50,7 +50,7 @@ class UnsharedData:
         """Each such data set, once."""
         once: dict[Site, Unshared] = {}
         for ref in self.ev.project.functions():
-            if not self.multi.has_several(ref.path) or self.sharing.picks(ref.path):
+            if not self.multi.surely_runs_several(ref.path) or self.sharing.picks(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
