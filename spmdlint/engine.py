@@ -313,6 +313,7 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
     with uncollected():
         linked = link(config, [path], cache=cache)
         explanation = linked.explain(path, row)
+        row = explanation.row  # of a statement of several lines, the one on which it begins
         found = _found(path, linked, config, store)
         about = in_order([finding for finding in found if _speaks_of(finding, path, row)])
         stands_for = (place for finding in found for _, place in finding.also)

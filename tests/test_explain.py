@@ -524,3 +524,22 @@ def test_a_parameter_that_is_called_is_not_taken_for_its_function(project, row, 
     assert f"): {callees[0]}\n" in text
     assert ("    known callers pass " + ", ".join(passed) + "\n" in text) == bool(passed)
     assert "    extent: that of whichever function it is\n" in text
+
+
+@pytest.mark.parametrize(("row", "begins"), [(6, 6), (7, 7), (8, 6), (9, 6), (10, 10)])
+def test_a_line_in_a_statement_of_several_lines(project, row, begins):
+    project.write(
+        {
+            "gathers.py": (
+                "from jax.experimental import multihost_utils\n\n\n"
+                "def whole(x, y):\n"
+                "    y.sort()\n"
+                "    x = multihost_utils.process_allgather(\n"
+                "        x,\n"
+                "        tiled=True,\n"
+                "    )\n"
+                "    return x\n"
+            )
+        }
+    )
+    assert project.run("explain", f"gathers.py:{row}").out.startswith(f"gathers.py:{begins}: ")

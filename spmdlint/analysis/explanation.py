@@ -151,19 +151,26 @@ class Explainer:
         self.uniform = Uniform(evaluator.project)
 
     def line(self, path: Path, row: int) -> Explanation:
-        """Everything about the code that begins on a line; rows count from 1."""
+        """Everything about the code that begins on a line, or about the innermost that it is in; rows count from 1."""
         module = self.project.modules.get(path)
-        parts = []
-        for function in module.summary.functions if module is not None else ():
-            ref = FunctionRef(path, function.index)
-            numbers = [n for n in range(len(function.operations)) if self._row(ref, n) == row]
-            if numbers:
-                parts.append(self._part(ref, numbers))
-        return Explanation(path, row, tuple(each for each in parts if _says(each)), module is not None)
-
-    def _row(self, ref: FunctionRef, number: int) -> int:
-        start, _ = self.project.function(ref).spans[number]
-        return self.project.modules[ref.path].summary.position(start)[0]
+        if module is None:
+            return Explanation(path, row, (), read=False)
+        inside: list[tuple[int, int]] = []
+        begun: dict[FunctionRef, dict[int, list[int]]] = {}
+        for function in module.summary.functions:
+            rows = begun[FunctionRef(path, function.index)] = {}
+            for number, span in enumerate(function.spans):
+                first, last = (module.summary.position(end)[0] for end in span)
+                rows.setdefault(first, []).append(number)
+                if first < row <= last and not isinstance(function.operations[number], (s.MakeFunction, s.MakeClass)):
+                    inside.append((last - first, first))
+        said = {}
+        for begins in (row, *(first for _, first in sorted(inside))):
+            parts = [self._part(ref, rows[begins]) for ref, rows in begun.items() if begins in rows]
+            said[begins] = Explanation(path, begins, tuple(filter(_says, parts)))
+            if any(part.values or part.calls or part.conditions for part in parts):
+                return said[begins]
+        return said[row]
 
     def _part(self, ref: FunctionRef, numbers: list[int]) -> Part:
         frame = self.ev.free_frame(ref)

@@ -338,7 +338,7 @@ class Program:
     def done_by_all(self) -> Iterator[DoneByAll]:
         """What every process does, although one is meant to."""
         if self.multi_process != "never":
-            given = (self.evaluator, self.reach, self.effects, self._multi, self.variance)
+            given = (self.effects, self._multi, self.variance)
             yield from DoneByAllSearch(*given, preview=self.preview).found()
 
     def global_indices(self) -> Iterator[GlobalIndex]:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.upstream import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
-from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.transfers import rows_of
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.content import STAMP
@@ -51,27 +49,18 @@ class DoneByAllSearch:
     function leads to it that asks which process it is.
     """
 
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        reach: Reach,
-        effects: Effects,
-        multi: MultiProcess,
-        content: Origins,
-        *,
-        preview: bool,
-    ) -> None:
-        self.ev = evaluator
-        self.reach = reach
+    def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
+        self.ev = evaluator = effects.ev
+        self.reach = effects.reach
         self.effects = effects
         self.multi = multi
         self.content = content
         self.preview = preview
         self.control = Control(evaluator)
         self._gatherers = frozenset(name.rpartition(".")[2] for name in reading().gatherers)
-        self._asking = upstream(evaluator.project, reach, startup().asks) if preview else frozenset[FunctionRef]()
+        self._asking = upstream(evaluator.project, self.reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
-        self._starting = upstream(evaluator.project, reach, setters)
+        self._starting = upstream(evaluator.project, self.reach, setters)
 
     def found(self) -> Iterator[DoneByAll]:
         """Each such call."""
