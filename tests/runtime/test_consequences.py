@@ -200,7 +200,7 @@ def test_a_process_that_compiles_is_told_with_what_it_compiles(tmp_path: Path) -
     from spmdlint import runtime_checks
     from spmdlint.runtime_checks.recording import this_process
 
-    this_process.COMPILING_AFTER = 1.0
+    this_process.COMPILING_AFTER = 0.5
     compiles = compiler.compile_or_get_cached
     def slowly(backend, computation, *args, **named):
         if me == 1 and "total" in str(computation.operation.attributes["sym_name"]):
