@@ -198,11 +198,13 @@ def test_a_process_that_compiles_is_told_with_what_it_compiles(tmp_path: Path) -
     program = """
     from jax._src import compiler
     from spmdlint import runtime_checks
+    from spmdlint.runtime_checks.recording import this_process
 
+    this_process.COMPILING_AFTER = 0.5
     compiles = compiler.compile_or_get_cached
     def slowly(backend, computation, *args, **named):
         if me == 1 and "total" in str(computation.operation.attributes["sym_name"]):
-            time.sleep(8)
+            time.sleep(4)
         return compiles(backend, computation, *args, **named)
     x = everywhere([1, 2])
     compiler.compile_or_get_cached = slowly
@@ -214,7 +216,7 @@ def test_a_process_that_compiles_is_told_with_what_it_compiles(tmp_path: Path) -
     jax.block_until_ready(jax.jit(total)(x))
     runtime_checks.disable()
     """
-    run = rehearse(tmp_path, program, options=("--mode", "off"), environment={"SPMDLINT_LATE_AFTER": "5.5"})
+    run = rehearse(tmp_path, program, options=("--mode", "off"), environment={"SPMDLINT_LATE_AFTER": "1.5"})
     assert run.status == 0, run.output
     late = next(line for line in run.output.splitlines() if "spmdlint: late: process 1, for which process 0" in line)
     told = r", after 0 calls, compiling total \(defined at program\.py:\d+\), module [0-9a-f]{8}$"

@@ -252,15 +252,14 @@ def test_a_linter_that_does_not_finish_ends_with_its_workers(tmp_path: Path) -> 
         f"time.sleep(600)']); pathlib.Path({str(worker)!r}).write_text(str(worker.pid)); time.sleep(600)"
     )
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
-    leaders: list[int] = []
 
-    def started(leader: int) -> None:
-        leaders.append(leader)
+    def once_it_has_a_worker() -> bool:
         while not (worker.exists() and worker.read_text()):
             time.sleep(0.01)
+        assert os.getpgid(int(worker.read_text())) != os.getpgid(0)
+        return False
 
-    join(report, [str(script)], (sys.executable, "-c", code), within=0.0, started=started)
-    assert os.getpgid(0) not in leaders
+    join(report, [str(script)], (sys.executable, "-c", code), within=0.0, interrupted=once_it_has_a_worker)
     assert (report.findings, report.explained_by) == ([], [])
     assert report.notes[-1].startswith("The linter did not finish within 0 s")
     assert report.notes[-1].endswith(f"spmdlint explain {script}:9")
