@@ -159,6 +159,8 @@ INSTALLING = 1200  # seconds until a test that installs or downloads counts as o
 
 # Tests of jobs of JAX processes, which mostly wait: more of them run at a time than there are cores.
 WAITING = ("runtime", "test_testing.py")
+# Of these, files whose tests compute: among so many others each would take ten times as long, and hold them up.
+COMPUTING = ("test_canary.py", "test_collectives.py", "test_ledgers.py", "test_quiet.py", "test_scale.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -172,9 +174,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     pool, parts = config.getoption("--pool"), collection_path.relative_to(REPOSITORY).parts[1:]
-    if pool is None or not parts or (collection_path.is_dir() and parts[0] not in WAITING):
+    if pool is None or not parts or collection_path.is_dir():
         return None
-    return True if (parts[0] in WAITING) != (pool == "waiting") else None
+    waits = parts[0] in WAITING and parts[-1] not in COMPUTING
+    return True if waits != (pool == "waiting") else None
 
 
 # Files whose tests share what is dear: a run of the linter, a browser, a package that is built.

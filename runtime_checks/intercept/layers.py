@@ -6,24 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spmdlint.runtime_checks.intercept.barriers import (
-    install_checkpoints,
-    install_client_barriers,
-    install_device_barriers,
-)
-from spmdlint.runtime_checks.intercept.context import (
-    install_compiler,
-    install_jit_calls,
-    install_lowerings,
-    install_static_arguments,
-)
-from spmdlint.runtime_checks.intercept.execution import (
-    clear_fast_paths,
-    has_own_path,
-    install_dispatch,
-    install_every_call,
-    install_pmap,
-)
+from spmdlint.runtime_checks.intercept import barriers, context, execution
 from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
 from spmdlint.runtime_checks.intercept.makers import install_makers
 from spmdlint.runtime_checks.intercept.observer import Observer
@@ -41,21 +24,25 @@ class Layer:
 
 
 LAYERS = (
-    Layer("dispatch", "calls are not seen at all", install_dispatch),
-    Layer("every-call", "only the first call of each signature is seen", install_every_call),
-    Layer("compiler", "lowered programs are not compared", install_compiler),
-    Layer("lowerings", "programs compiled before enable() are compared by name only", install_lowerings),
-    Layer("jit-calls", "functions are named after their executable", install_jit_calls),
+    Layer("dispatch", "calls are not seen at all", execution.install_dispatch),
+    Layer("every-call", "only the first call of each signature is seen", execution.install_every_call),
+    Layer("compiler", "lowered programs are not compared", context.install_compiler),
+    Layer("lowerings", "programs compiled before enable() are compared by name only", context.install_lowerings),
+    Layer("jit-calls", "functions are named after their executable", context.install_jit_calls),
     Layer(
-        "static-arguments", "static arguments are not shown, and pmapped functions not named", install_static_arguments
+        "static-arguments",
+        "static arguments are not shown, and pmapped functions not named",
+        context.install_static_arguments,
     ),
-    Layer("pmap", "only the first call of each pmapped function is seen", install_pmap, has_own_path),
+    Layer(
+        "pmap", "only the first call of each pmapped function is seen", execution.install_pmap, execution.has_own_path
+    ),
     Layer("makers", "what replicated arrays are made of is not compared", install_makers),
-    Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
-    Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),
+    Layer("device-barriers", "the names of sync_global_devices are not compared", barriers.install_device_barriers),
+    Layer("client-barriers", "barriers of the distributed client are not seen", barriers.install_client_barriers),
 )
 FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
-CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", install_checkpoints)
+CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", barriers.install_checkpoints)
 
 
 class Interception:
@@ -101,7 +88,7 @@ class Interception:
             patches.undo()
         if self._patches:
             with suppress(Exception):
-                clear_fast_paths()  # executables that were kept off JAX's fast path return to it
+                execution.clear_fast_paths()  # executables that were kept off JAX's fast path return to it
         self._patches.clear()
 
 

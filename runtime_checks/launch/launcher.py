@@ -22,22 +22,13 @@ from importlib import metadata
 from pathlib import Path
 from types import FrameType
 
+from spmdlint.runtime_checks import options
 from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.cluster import ASKED_BY, answer_of
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
 from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.options import (
-    INTERRUPTED_STATUS,
-    LEDGER_VARIABLE,
-    MODE_VARIABLE,
-    PROCESS_VARIABLE,
-    RUN_FOLDER_VARIABLE,
-    end_within,
-    too_many,
-    unsupported,
-)
 from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
@@ -81,7 +72,7 @@ def launch(plan: Plan) -> tuple[Report, int]:
         LaunchError: the launcher cannot do its job.
 
     """
-    refused = unsupported(_installed_jax()) or too_many(plan.mode, plan.processes, "--mode background")
+    refused = options.unsupported(_installed_jax()) or options.too_many(plan.mode, plan.processes, "--mode background")
     if refused is not None:
         raise LaunchError(refused)
     with ExitStack() as held:
@@ -97,7 +88,7 @@ def launch(plan: Plan) -> tuple[Report, int]:
         running.end_job()
         show(report)
         shown = len(report.notes)
-        if status != INTERRUPTED_STATUS:  # which no line of the program explains
+        if status != options.INTERRUPTED_STATUS:  # which no line of the program explains
             findings.join(report, plan.command, environment=running.environment(), interrupted=running.interrupted)
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes[shown:])
     return report, status
@@ -107,7 +98,7 @@ class _Launcher:
     def __init__(self, plan: Plan, scratch: Path, port: int) -> None:
         self._plan = plan
         try:
-            self._end_within = end_within()
+            self._end_within = options.end_within()
         except ValueError as error:
             raise LaunchError(str(error)) from None
         self._address = f"127.0.0.1:{port}"
@@ -182,7 +173,7 @@ class _Launcher:
 
     def environment(self) -> dict[str, str]:
         """That of all that this starts: what has it ends with this launcher, whatever ends that (Linux)."""
-        return {**os.environ, RUN_FOLDER_VARIABLE: str(self._folder.folder)}
+        return {**os.environ, options.RUN_FOLDER_VARIABLE: str(self._folder.folder)}
 
     def _guard(self, leader: int) -> None:
         """What this process has started ends with this launcher, too, if it changes its environment (Linux)."""
@@ -213,12 +204,12 @@ class _Launcher:
             cluster.DEVICES: str(plan.devices),
             cluster.COORDINATOR: self._address,
             cluster.COUNT: str(plan.processes),
-            PROCESS_VARIABLE: str(number),
+            options.PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
-            MODE_VARIABLE: plan.mode,
+            options.MODE_VARIABLE: plan.mode,
         }
         if plan.ledger_folder is not None:
-            environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
+            environment[options.LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         process = subprocess.Popen(  # noqa: S603
             [*command_of("spmdlint.runtime_checks.launch.runner"), *plan.command],
@@ -258,7 +249,7 @@ class _Launcher:
         if not failed:
             return
         patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-        if any(one.status == INTERRUPTED_STATUS for one in self._ended.values()):
+        if any(one.status == options.INTERRUPTED_STATUS for one in self._ended.values()):
             patience = AFTER_INTERRUPT
         if now - min(failed) > patience:
             self._kill_rest()
