@@ -49,12 +49,13 @@ def _on_listed_devices(mesh: Applied) -> bool:
 
 
 def _of_own_size(mesh: Applied) -> bool:
-    """Whether a mesh has as many devices as this process: with several processes, JAX refuses to make it."""
+    """Whether a mesh has one device, or as many as this process: with several processes, JAX refuses to make that."""
     if mesh.name not in _SHAPED:
         return False
     shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
     sizes = [certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements]
-    return any(isinstance(size, Applied) and size.name == "jax.local_device_count" for size in sizes)
+    own = any(isinstance(size, Applied) and size.name == "jax.local_device_count" for size in sizes)
+    return own or (bool(sizes) and all(size == Constant(1) for size in sizes))
 
 
 def _is_written_out(devices: Value) -> bool:
