@@ -53,9 +53,8 @@ def _of_own_size(mesh: Applied) -> bool:
     if mesh.name not in _SHAPED:
         return False
     shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
-    sizes = [certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements]
-    own = any(isinstance(size, Applied) and size.name == "jax.local_device_count" for size in sizes)
-    return own or (bool(sizes) and all(size == Constant(1) for size in sizes))
+    sizes = {certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements}
+    return any(getattr(size, "name", "") == "jax.local_device_count" for size in sizes) or sizes == {Constant(1)}
 
 
 def _is_written_out(devices: Value) -> bool:

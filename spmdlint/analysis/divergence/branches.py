@@ -175,7 +175,7 @@ class Divergences:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                told = _Told(self.hazards, several=self.preview or self.multi.runs_several(ref.path))
+                told = _Told(self.hazards, several=self.preview or self.multi.surely_runs_several(ref.path))
                 frame = self.ev.free_frame(ref)
                 if self._makes_calls(frame):
                     self._in_frame(frame, told)
