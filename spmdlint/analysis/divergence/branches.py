@@ -44,7 +44,7 @@ from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
+from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.summary import ENTRY, EXIT
 
 Calls = tuple[ParallelCall, ...]
@@ -93,14 +93,14 @@ class Divergence(Struct, frozen=True):
 class _Told:
     """The divergences of one function that are told, each call once; only those of the hazards that are asked for."""
 
-    def __init__(self, hazards: Collection[Hazard], *, several: bool) -> None:
+    def __init__(self, project: Project, hazards: Collection[Hazard]) -> None:
+        self._project = project
         self._hazards = hazards
-        self._several = several
         self.any = False
         """Whether there is one, of whichever hazard."""
         self.found: list[Divergence] = []
         self._by_call: dict[tuple[Site, ...], int] = {}
-        self._places: set[tuple[Site, Site, Hazard]] = set()
+        self._places: set[tuple[Site, Site, Hazard, str]] = set()
 
     def add(self, other: Divergence, *, with_calls: bool = True) -> None:
         """Tell a divergence, or note it with the one that tells of its call; ``with_calls``: it tells of its calls."""
@@ -109,11 +109,12 @@ class _Told:
             self._add(each, with_calls)
 
     def _add(self, other: Divergence, with_calls: bool) -> None:
-        if other.hazard not in self._hazards or (other.hazard == "unsteady" and not self._several):
+        if other.hazard not in self._hazards:
             return
-        place = (other.branch, other.call.site, other.hazard)
+        through = self._project.function(other.call.path[1].ref).name if len(other.call.path) > 1 else ""
+        place = (other.branch, other.call.site, other.hazard, through)
         if place in self._places:
-            return  # the same call in the text, of another of the functions that are passed
+            return  # the same call in the text, of another of the functions of this name that are passed
         self._places.add(place)
         number = self._by_call.get(other.call.path)
         if number is not None:
@@ -175,7 +176,8 @@ class Divergences:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                told = _Told(self.hazards, several=self.preview or self.multi.surely_runs_several(ref.path))
+                several = self.preview or self.multi.surely_runs_several(ref.path)
+                told = _Told(self.ev.project, [each for each in self.hazards if several or each != "unsteady"])
                 frame = self.ev.free_frame(ref)
                 if self._makes_calls(frame):
                     self._in_frame(frame, told)

@@ -106,10 +106,9 @@ class DoneByAllSearch:
         block_of, flow = frame.code.function.block_of, self.ev.flow(frame.ref)
         for earlier, call in frame.code.of_kind(s.Call):
             one, other = block_of[earlier], block_of[number]
-            if earlier < number if one == other else flow.dominates(one, other):
-                made = self.effects.of_call(frame, earlier, call)
-                if any(each.everyone and each.name in self._gatherers for each in made):
-                    return Site(frame.ref, earlier)
+            before = earlier < number if one == other else flow.dominates(one, other)
+            if before and any(made.name in self._gatherers for made in self.effects.of_call(frame, earlier, call)):
+                return Site(frame.ref, earlier)
         return None
 
     def _is_of_several(self, ref: FunctionRef) -> bool:

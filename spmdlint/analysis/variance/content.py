@@ -329,10 +329,11 @@ class Variance(Property):
                 return found
             if callee.name == "builtins.next":
                 taken = self._own_part(frame, number) or self._likely(frame, number)
-                taken = taken or self._yielded(origins, frame, number)
-                counted = None if taken is not None else self.counters.skewed(origins, frame, operation)
-                if taken is not None or counted is not None:
-                    return taken or counted
+                taken = (
+                    taken or self._yielded(origins, frame, number) or self.counters.skewed(origins, frame, operation)
+                )
+                if taken is not None:
+                    return taken
             owner = self.knowledge.get(callee.name.rpartition(".")[0]) if known is None else None
             method = frame.code.operations[operation.function]
             if owner is not None and owner.attribute and isinstance(method, s.Attribute):

@@ -102,10 +102,8 @@ def _taken_from(origins: Origins, frame: Frame, operation: s.Operation) -> int |
     """The iterable of which an operation takes an element: that of a loop, or what is passed to `next`."""
     if not isinstance(operation, s.Call) or len(operation.arguments) not in (1, 2):
         return operation.iterable if isinstance(operation, s.Next) else None
-    named = frame.code.operations[operation.function]
-    if not isinstance(named, s.Load) or certain(origins.ev.value(frame, operation.function)) != _TAKER:
-        return None
-    return operation.arguments[0].value
+    taken = certain(origins.ev.value(frame, operation.function)) == _TAKER
+    return operation.arguments[0].value if taken else None
 
 
 def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
