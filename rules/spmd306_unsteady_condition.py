@@ -23,7 +23,7 @@ class UnsteadyCondition(BranchRule):
       iteration, because each process looks at a different time; not if the function itself makes the file.
 
     With `--preview`, all tests for files and handlers of `OSError` and related exceptions count, also in programs that
-    name nothing of several processes.
+    name nothing that only several processes need.
 
     ## Why it matters
 

@@ -27,8 +27,8 @@ class SharedKey(Rule):
     Also finds keys that are split, or numbers that are drawn, for the devices of this process and then selected by
     `axis_index`, which counts the devices of all processes; and keys or rows passed to a `pmap`, themselves or in a
     state, that are split or drawn for the devices of this process from a key that is the same on every process, such as
-    one from a parameter called seed. The latter count in programs that mention processes;
-    with `--preview`, in all.
+    one from a parameter called seed. The latter count in programs that mention processes; with `--preview`,
+    in all.
 
     ## Why it matters
 

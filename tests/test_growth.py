@@ -182,6 +182,22 @@ def test_each_call_on_many_ways_is_asked_about_once():
     assert many < 2.6 * few
 
 
+def handed_on(calls):
+    """Functions that loop over what they are given, and each hand it on several times."""
+    branch = "if x.mean() > 0:\n            multihost_utils.sync_global_devices('x')\n"
+    yield "import numpy as np\nfrom jax.experimental import multihost_utils\n"
+    yield f"def f0(xs):\n    for x in xs:\n        {branch}"
+    for number in range(6):
+        again = f"    f{number}(xs)\n" * calls
+        yield f"def f{number + 1}(xs):\n    for x in xs:\n        {branch}{again}"
+    yield "f6([np.zeros(4)])\n"
+
+
+def test_what_is_iterated_is_followed_to_each_place_once():
+    few, many = (lines_run("".join(handed_on(calls))) for calls in (2, 4))
+    assert many < 2.6 * few
+
+
 def test_what_is_beyond_the_bound_is_analysed_without_its_callers_and_said(project, monkeypatch):
     files = {"a.py": "".join(callers(40)), "z.py": "import jax\ndef loss(x):\n    return jax.lax.pmean(x, 'batch')\n"}
     project.write({**files, "z_test.py": "import z\nz.loss(1.0)\n", "spmdlint.toml": ""})

@@ -160,14 +160,13 @@ def relative(finding):
     return where, finding["location"]["row"], finding["location"]["column"], finding["code"], finding["message"]
 
 
-def packages():
-    return pytest.mark.parametrize("name", list(PACKAGES))
+PACKAGE = pytest.mark.parametrize("name", PACKAGES)
 
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
-@packages()
-@pytest.mark.parametrize("how", list(ORDERS))
+@PACKAGE
+@pytest.mark.parametrize("how", ORDERS)
 def test_a_package_with_the_rules_in_another_order(name, how, project, package, by_default, ordered):
     default = compare(name, project, package, by_default)
     ordered(ORDERS[how])
@@ -179,13 +178,10 @@ def test_a_package_with_the_rules_in_another_order(name, how, project, package, 
 @pytest.mark.parametrize(
     "name",
     [
+        "flax",
         pytest.param(
-            name,
-            marks=[pytest.mark.xfail(strict=True, reason="One finding of SPMD306 is missing.")]
-            if "orbax" in name
-            else [],
-        )
-        for name in PACKAGES
+            "orbax-checkpoint", marks=pytest.mark.xfail(strict=True, reason="One finding of SPMD306 is missing.")
+        ),
     ],
 )
 def test_a_package_with_the_functions_in_another_order(name, project, package, by_default, shuffle_functions):
@@ -196,7 +192,7 @@ def test_a_package_with_the_functions_in_another_order(name, project, package, b
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
-@packages()
+@PACKAGE
 def test_a_package_with_the_rules_in_two_processes(name, project, package, by_default):
     default = compare(name, project, package, by_default)
     assert [relative(each) for each in findings(project, "-j", "2")] == default

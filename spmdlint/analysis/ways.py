@@ -61,7 +61,7 @@ class FirstProcess:
                 yield top, kept[0]
         function = None
         if isinstance(operation, s.Call):
-            function = certain(self.ev.value(frame, operation.function))
+            function = self.ev.callee(frame, operation)
         elif isinstance(operation, s.Attribute):
             owner = certain(self.ev.value(frame, operation.base))
             function = self.ev.objects.getter(owner, operation.name) if isinstance(owner, Instance) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -69,25 +69,25 @@ class MultiProcess:
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
         if self.always or is_named_as_test(path):
             return self.always or asks(path)  # a test sets up its processes itself
-        component = self.project.component
-        one = path if self._is_script(path) else component[path]
+        one = path if path in self._scripts else self.project.component[path]
         if (known := self._around.get((one, asks))) is None:
-            same = [other for other in self.project.modules if component[other] == component[path]]
-            known = self._around[one, asks] = any(map(asks, self._reached(path) if one == path else same))
+            known = self._around[one, asks] = any(map(asks, self._program(path)))
         return known
 
-    def _is_script(self, path: Path) -> bool:
-        """Whether a file is run and not imported: its program is what it imports, and not its neighbours."""
-        operations = self.project.modules[path].summary.functions[0].operations
-        return not self.importers[path] and any(isinstance(o, s.Const) and o.value == "__main__" for o in operations)
+    @cached_property
+    def _scripts(self) -> frozenset[Path]:
+        """The files that are run, as they ask whether they are, and that none imports."""
+        asking = (p for p, each in self.project.modules.items() if s.Const("__main__") in each.top.operations)
+        return frozenset(path for path in asking if not self.importers[path])
 
-    def _reached(self, path: Path) -> set[Path]:
-        """A file and what it imports, directly or not."""
-        found, pending = {path}, [path]
-        while pending:
-            new = self._imported(pending.pop()) - found
-            found |= new
-            pending += new
+    def _program(self, path: Path) -> Iterable[Path]:
+        """A script with what it imports, directly or not, and not its neighbours; of other files, all that are near."""
+        if path not in self._scripts:
+            component = self.project.component
+            return (other for other in self.project.modules if component[other] == component[path])
+        found = [path]
+        for each in found:
+            found += sorted(self._imported(each).difference(found))
         return found
 
     def says(self, path: Path) -> bool:

@@ -54,7 +54,7 @@ class DroppedResults:
                 callee = self._run(frame, call)
                 if not self._reduces(callee, _DEPTH):
                     continue
-                direct = isinstance(callee, External) and certain(self.ev.value(frame, call.function)) == callee
+                direct = isinstance(callee, External) and self.ev.callee(frame, call) == callee
                 on_host = not direct and ref not in self.reach.traced
                 used = _used(frame) if used is None else used
                 name = self._unread(frame, number, used)
@@ -66,7 +66,7 @@ class DroppedResults:
 
     def _run(self, frame: Frame, call: s.Call) -> Value | None:
         """What a call runs: what it calls, or the function that it applies to the leaves of a tree."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         over_leaves = isinstance(callee, External) and typing_table().rules.get(callee.name) == "tree"
         if not over_leaves or len(call.arguments) != 2 or any(argument.star for argument in call.arguments):
             return callee
@@ -81,7 +81,7 @@ class DroppedResults:
 
         def excused(other: int) -> bool:
             operation = frame.code.operations[other]
-            run = certain(self.ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+            run = self.ev.callee(frame, operation)
             measures = isinstance(run, External) and run.name in reading().measures
             return measures or run == callee or self._reduces(run, _DEPTH)
 

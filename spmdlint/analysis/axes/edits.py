@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Site, certain
+from spmdlint.analysis.evaluation.values import External, Site
 from spmdlint.changes import AddKeyword, Change
 from spmdlint.diagnostics import Edit, Location
 from spmdlint.program import summary as s
@@ -20,7 +20,7 @@ class Edits:
         """Edits that rename an axis spelled in the call of a collective itself; none if it is spelled elsewhere."""
         call = self._call(site)
         frame = self.ev.free_frame(site.ref)
-        callee = certain(self.ev.value(frame, call.function)) if call is not None else None
+        callee = self.ev.callee(frame, call)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if call is None or known is None or known.axes is None:
             return ()
@@ -30,7 +30,7 @@ class Edits:
     def renamed_in_spec(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
         """Edits that rename an axis spelled in a spec itself; none if it is spelled elsewhere."""
         call = self._call(site)
-        callee = certain(self.ev.value(self.ev.free_frame(site.ref), call.function)) if call is not None else None
+        callee = self.ev.callee(self.ev.free_frame(site.ref), call)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if call is None or known is None or known.kind != "spec":
             return ()

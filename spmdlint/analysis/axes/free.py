@@ -359,7 +359,7 @@ class FreeAxes:
         """An unmet need of a call on the host, for callees that only the arguments of the call determine."""
         site = Site(frame.ref, number)
         need = replace(need, path=need.path if need.path[:1] != (site,) else need.path[1:])
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if isinstance(callee, Applied) and self._spans(callee):
             binds = self.calls.bound(callee)
             library = callee.name.rsplit(".", 1)[-1]
@@ -401,7 +401,7 @@ class FreeAxes:
         return any(self._calls_map(frame, call) for _, call in frame.code.of_kind(s.Call))
 
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         return callee is not None and self._spans(callee)
 
 

@@ -12,7 +12,7 @@ from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, Site
 from spmdlint.program import summary as s
 
 MAX_USES = 32
@@ -71,7 +71,7 @@ class Inside:
             yield from self._of_call(frame, number, operation)
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[NameUse]:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if callee is None:
             return
         site, arguments = Site(frame.ref, number), self.ev.arguments(frame, operation)

@@ -81,7 +81,7 @@ class OptionalAxes:
 
     def _leaving(self, frame: Frame, unused: list[str]) -> Iterator[LeftOut]:
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            callee = certain(self.ev.value(frame, call.function))
+            callee = self.ev.callee(frame, call)
             if not isinstance(callee, FunctionValue) or any(argument.star for argument in call.arguments):
                 continue
             inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
@@ -117,7 +117,7 @@ class OptionalAxes:
             return
         seen.add(frame)
         for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            callee = certain(self.ev.value(frame, operation.function))
+            callee = self.ev.callee(frame, operation)
             if callee is None or any(argument.star for argument in operation.arguments):
                 continue
             for target in self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1):
@@ -150,7 +150,7 @@ class OptionalAxes:
         """The same in a helper that the parameter is passed on to."""
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             parameter = _given(frame, call, names)
-            callee = certain(self.ev.value(frame, call.function)) if parameter is not None else None
+            callee = self.ev.callee(frame, call) if parameter is not None else None
             if parameter is None or not isinstance(callee, FunctionValue):
                 continue
             for target in self.calls.targets(callee, self.ev.arguments(frame, call), frame.depth + 1):

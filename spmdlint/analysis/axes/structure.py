@@ -162,7 +162,7 @@ class Structure:
         passed = definition.operations[calls[0].arguments[0].value]
         if not isinstance(passed, s.Load) or passed.name not in stars:
             return None
-        return certain(self.ev.value(frame, calls[0].function))
+        return self.ev.callee(frame, calls[0])
 
     def _without_statics(self, use: MapUse, known: Known, signature: _Positional | None) -> _Positional | None:
         """The parameters that a jit takes arrays for; None if its static ones are not known by their positions."""

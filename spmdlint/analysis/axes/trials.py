@@ -54,7 +54,7 @@ class AxisSize(Property):
             return self._of_axis(origins, frame, number, operation.index) if sized else None
         if not isinstance(operation, s.Call):
             return None
-        callee = certain(origins.ev.value(frame, operation.function))
+        callee = origins.ev.callee(frame, operation)
         given = [each.value for each in operation.arguments if each.keyword is None and not each.star]
         if not isinstance(callee, External) or len(given) < len(operation.arguments):
             return None
@@ -162,7 +162,7 @@ class Trials:
         """The frame in which a list is made, with its bindings if the function that makes it is called here."""
         call = frame.code.operations[frame.code.root_of(given)]
         if made.ref != frame.ref and isinstance(call, s.Call):
-            callee = certain(self.ev.value(frame, call.function))
+            callee = self.ev.callee(frame, call)
             if isinstance(callee, FunctionValue) and callee.ref == made.ref:
                 inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
                 if inner is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spmdlint.analysis.callgraph.calls import Calls, says_who
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -80,7 +80,7 @@ class Places:
     def of_name(self, site: Site, name: str) -> tuple[Reason, ...]:
         """The steps from where the axis name in a call is spelled to the call; none if it is spelled in the call."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
-        callee = certain(self.ev.value(frame, call.function)) if call is not None else None
+        callee = self.ev.callee(frame, call)
         if isinstance(callee, Applied) and callee.site != site:
             # A layer, or a partial of a collective: the name was passed when that was made.
             return self.of_name(callee.site, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue
 from spmdlint.program import summary as s
 
 _METHODS = frozenset("sum mean max min prod astype reshape ravel flatten transpose dot var std argmax argmin".split())
@@ -57,7 +57,7 @@ class Arrays:
         return bool(stores) and all(isinstance(o, s.Store) and self.is_array(frame, o.value, depth + 1) for o in stores)
 
     def _call(self, frame: Frame, operation: s.Call, depth: int) -> bool:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         source = self.ev.function(frame).operations[operation.function]
         if isinstance(callee, External):
             return self.ev.knowledge.gives_array(callee.name)

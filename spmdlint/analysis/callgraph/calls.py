@@ -398,7 +398,7 @@ def _outermost(outer: Way, inner: Way) -> Way:
 
 def says_who(evaluator: Evaluator, frame: Frame, call: Call) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
     """The arguments of a collective that say which devices take part, and how."""
-    callee = certain(evaluator.value(frame, call.function))
+    callee = evaluator.callee(frame, call)
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     if known is not None and known.permutation is not None:
         given = passed(call, known.permutation, known.positional)

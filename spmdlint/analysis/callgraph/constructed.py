@@ -46,7 +46,7 @@ class Constructed:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                made = certain(self.ev.value(frame, operation.function)) if operation.arguments else None
+                made = self.ev.callee(frame, operation) if operation.arguments else None
                 if isinstance(made, ClassValue):
                     found.setdefault(made.ref, []).append((frame, number, operation))
         return found

@@ -51,7 +51,7 @@ class Contexts:
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call) -> tuple[Axes, bool]:
         """The axes that a call makes known, and whether it sets a mesh."""
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if known is None or known.kind not in ("mesh", "context", "map"):
             return NO_AXES, False

@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.typing import typing_table
 
 DEPTH = 24
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
@@ -54,7 +55,8 @@ def _of_own_size(mesh: Applied) -> bool:
         return False
     shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
     sizes = {certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements}
-    return any(getattr(size, "name", "") == "jax.local_device_count" for size in sizes) or sizes == {Constant(1)}
+    own = any(isinstance(size, Applied) and size.name in typing_table().rows.local_count for size in sizes)
+    return own or sizes == {Constant(1)}
 
 
 def _is_written_out(devices: Value) -> bool:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, Free, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, Free, Site
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -41,7 +41,7 @@ def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhil
 
 def _of_host(evaluator: Evaluator, frame: Frame, call: s.Call) -> str | None:
     """The name of the parallel call of the host that this call certainly is; None otherwise."""
-    callee = certain(evaluator.value(frame, call.function))
+    callee = evaluator.callee(frame, call)
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     return known.name if known is not None and known.parallel and not known.compiled else None
 
@@ -50,7 +50,7 @@ def _of_given(
     evaluator: Evaluator, reach: Reach, frame: Frame, number: int, call: s.Call
 ) -> Iterator[CallWhileTracing]:
     """A call of a function that the caller passes in, if that caller is traced."""
-    if not isinstance(certain(evaluator.value(frame, call.function)), Free):
+    if not isinstance(evaluator.callee(frame, call), Free):
         return
     for edge in reach.callers.get(frame.ref, ()):
         name = _of_host(evaluator, edge.target.frame, call) if edge.certain else None

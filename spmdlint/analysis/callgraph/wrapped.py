@@ -48,7 +48,7 @@ def _is_handed_on(ev: Evaluator, ref: FunctionRef, function: s.Function, number:
             return True
         if isinstance(operation, s.Call) and any(argument.value == number for argument in operation.arguments):
             # A library runs its argument as it is: `app.run(main)`. The result of a partial is passed on.
-            callee = certain(ev.value(ev.free_frame(ref), operation.function))
+            callee = ev.callee(ev.free_frame(ref), operation)
             known = ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             return not isinstance(callee, External) or (known is not None and known.kind == "currying")
     return False

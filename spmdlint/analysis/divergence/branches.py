@@ -29,7 +29,7 @@ from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.caught import catches_end
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
@@ -315,7 +315,7 @@ class Divergences:
     def _is_counted(self, frame: Frame, call: ParallelCall) -> bool:
         """Whether a call is made once whenever its line runs: it is not one of several, and not in a loop elsewhere."""
         operation = frame.code.operations[call.site.number]
-        called = isinstance(operation, s.Call) and certain(self.ev.value(frame, operation.function)) is not None
+        called = isinstance(operation, s.Call) and self.ev.callee(frame, operation) is not None
         return called and not any(
             self.ev.function(self.ev.free_frame(site.ref)).block_of[site.number] in body
             for site in call.path[1:]

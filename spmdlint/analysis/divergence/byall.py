@@ -103,11 +103,9 @@ class DoneByAllSearch:
 
     def _gathers_before(self, frame: Frame, number: int) -> Site | None:
         """A call by which all processes have gathered something whenever a function comes to an operation."""
-        block_of, flow = frame.code.function.block_of, self.ev.flow(frame.ref)
         for earlier, call in frame.code.of_kind(s.Call):
-            one, other = block_of[earlier], block_of[number]
-            before = earlier < number if one == other else flow.dominates(one, other)
-            if before and any(made.name in self._gatherers for made in self.effects.of_call(frame, earlier, call)):
+            made = self.effects.of_call(frame, earlier, call) if frame.code.always_before(earlier, number) else ()
+            if any(each.everyone and each.name in self._gatherers for each in made):
                 return Site(frame.ref, earlier)
         return None
 

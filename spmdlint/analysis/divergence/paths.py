@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -63,7 +63,7 @@ class PathUses:
 
     def of_call(self, frame: Frame, number: int, call: s.Call, calls: int = _CALLS) -> Iterator[PathUse]:
         """The paths that one call writes and reads."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         if isinstance(callee, FunctionValue):
             if calls:
                 yield from self._through(frame, number, call, callee, calls)

@@ -16,7 +16,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.paths import PathUse, PathUses, Shape, lies_in, seen_outside
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -122,7 +122,7 @@ class UnawaitedFiles:
         """The files that only some processes have made when a call returns, as the caller sees their paths."""
         for block in sorted(self.ev.live_blocks(frame)):
             for number, call in frame.code.calls_in([block]):
-                callee = certain(self.ev.value(frame, call.function))
+                callee = self.ev.callee(frame, call)
                 left = self._left_by(callee.ref, calls) if isinstance(callee, FunctionValue) else ()
                 if not left or not isinstance(callee, FunctionValue) or block in self._guarded(frame):
                     continue

@@ -100,7 +100,7 @@ class AbstractMethods:
         for _, call in frame.code.of_kind(s.Call):
             made = operations[call.arguments[0].value] if call.decorator and call.arguments else None
             if isinstance(made, s.MakeFunction) and made.function == method:
-                mark = certain(self.ev.value(frame, call.function))
+                mark = self.ev.callee(frame, call)
                 if isinstance(mark, External) and mark.name in _MARKS:
                     return True
         return False

@@ -278,6 +278,11 @@ class Code(Operations):
                 assert isinstance(operation, s.Call)
                 yield number, operation
 
+    def always_before(self, one: int, other: int) -> bool:
+        """Whether an operation has run on every way to another one."""
+        first, block = self.function.block_of[one], self.function.block_of[other]
+        return one < other if first == block else self.flow.dominates(first, block)
+
     @cached_property
     def returns(self) -> tuple[tuple[int, s.Return], ...]:
         """The returns in the order of the blocks, each with its block."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.standard import COPIES
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, certain, constant
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, constant
 from spmdlint.program import summary as s
 
 Place = tuple[Frame, int]
@@ -60,7 +60,7 @@ def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None =
     call = operations[frame.code.root_of(step.iterable)]
     if not isinstance(call, s.Call) or any(argument.star for argument in call.arguments):
         return
-    joins = certain(evaluator.value(frame, call.function))
+    joins = evaluator.callee(frame, call)
     given = [argument.value for argument in call.arguments if argument.keyword is None]
     if joins == External("builtins.zip") and 0 <= index < len(given):
         yield from _listed(evaluator, frame, given[index])
@@ -84,7 +84,8 @@ def entries(evaluator: Evaluator, frame: Frame, base: int, key: object) -> Itera
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
-        if isinstance(operation, s.Call) and isinstance(key, str) and _makes_dictionary(evaluator, frame, operation):
+        made = evaluator.callee(frame, operation) == External("builtins.dict") and isinstance(key, str)
+        if isinstance(operation, s.Call) and made and not any(argument.star for argument in operation.arguments):
             yield from ((frame, argument.value) for argument in operation.arguments if argument.keyword == key)
         if not isinstance(operation, s.DictDisplay):
             return
@@ -99,11 +100,6 @@ def entries(evaluator: Evaluator, frame: Frame, base: int, key: object) -> Itera
     return _followed(evaluator, frame, base, written, _DEPTH)
 
 
-def _makes_dictionary(evaluator: Evaluator, frame: Frame, call: s.Call) -> bool:
-    plain = not any(argument.star for argument in call.arguments)
-    return plain and certain(evaluator.value(frame, call.function)) == External("builtins.dict")
-
-
 def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
     """The places where a field of a record (a dataclass or named tuple) is written: the calls that make the record."""
 
@@ -111,7 +107,7 @@ def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator
         operation = evaluator.function(frame).operations[number]
         if not isinstance(operation, s.Call):
             return
-        cls = certain(evaluator.value(frame, operation.function))
+        cls = evaluator.callee(frame, operation)
         names = evaluator.objects.field_names(cls) if isinstance(cls, ClassValue) else None
         if names is None:
             return
@@ -243,7 +239,7 @@ def _inside(evaluator: Evaluator, frame: Frame, number: int) -> list[Place]:
     elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
         inner += [*sorted(evaluator.reaching(frame, number, operation.name)), *put_into(frame, [number])]
     elif isinstance(operation, s.Call):
-        callee = certain(evaluator.value(frame, operation.function))
+        callee = evaluator.callee(frame, operation)
         if not isinstance(callee, External) or callee.name.rpartition(".")[2] not in _MAKING:
             return _returned(evaluator, frame, operation)
         inner += [argument.value for argument in operation.arguments]

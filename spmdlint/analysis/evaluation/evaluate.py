@@ -182,6 +182,14 @@ class Evaluator(Frames):
                 known = self._found(frame, root)
         return known
 
+    def callee(self, frame: Frame, call: s.Operation | None) -> Value | None:
+        """What a call certainly runs; None if it is not known, or may be one of several."""
+        return certain(self.value(frame, call.function)) if isinstance(call, s.Call) else None
+
+    def may_call(self, frame: Frame, call: s.Call, *names: str) -> bool:
+        """Whether a call may run one of some functions of libraries."""
+        return any(isinstance(v, External) and v.name in names for v in self.value(frame, call.function))
+
     def _found(self, frame: Frame, root: int) -> Values:
         code = frame.code
         operation = code.operations[root]

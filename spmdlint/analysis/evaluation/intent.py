@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values, certain
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -105,7 +105,7 @@ def _takes(evaluator: Evaluator, frame: Frame, number: int, word: str) -> bool:
     call = evaluator.function(frame).operations[number]
     if not isinstance(call, s.Call):
         return False
-    made_by = certain(evaluator.value(frame, call.function))
+    made_by = evaluator.callee(frame, call)
     if isinstance(made_by, External) and evaluator.knowledge.get(made_by.name) is not None:
         return False
     return any(_spells(evaluator.value(frame, argument.value), word) for argument in call.arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue
 from spmdlint.program import summary as s
 
 _COUNTS = frozenset(("jax.device_count", "jax.process_count"))
@@ -42,7 +42,7 @@ def _asked(ev: Evaluator, frame: Frame, test: int, operation: s.Operation) -> tu
         return (frame, stores[0].value) if len(stores) == 1 and isinstance(stores[0], s.Store) else None
     if not isinstance(operation, s.Call) or not _is_global(frame, operation.function):
         return None  # a method of a value: to evaluate these for every branch is too much
-    callee = certain(ev.value(frame, operation.function))
+    callee = ev.callee(frame, operation)
     if not isinstance(callee, FunctionValue):
         return None
     inside = ev.free_frame(callee.ref)

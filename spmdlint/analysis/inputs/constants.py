@@ -11,7 +11,7 @@ from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -99,7 +99,7 @@ def _in_function(
 
 def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
     """The name of a JAX operation, and its arguments."""
-    callee = certain(evaluator.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    callee = evaluator.callee(frame, operation)
     if not isinstance(operation, s.Call) or not isinstance(callee, External) or not callee.name.startswith(_TRACED):
         return "", []
     told = {given for _, given in says_who(evaluator, frame, operation)}  # reported as a different hazard

@@ -74,7 +74,7 @@ class Demands:
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 for known in rows_of(self.ev, frame, call):
                     yield from self._written(frame, number, call, known)
-                compiled = certain(self.ev.value(frame, call.function))
+                compiled = self.ev.callee(frame, call)
                 if isinstance(compiled, Applied):
                     yield from self._of_compiled(frame, number, call, compiled)
         for use in self.reach.uses:

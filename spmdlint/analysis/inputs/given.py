@@ -268,7 +268,7 @@ class Inputs:
 
     def _compiled(self, frame: Frame, operation: s.Call) -> Value | None:
         """What a call runs: a map or jit, perhaps inside of a derivative."""
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         return callee if callee is None else compiled_in(self.effects.calls, callee) or callee
 
     def _bound(self, frame: Frame, operation: s.Call) -> Iterator[tuple[Frame, str, int]]:

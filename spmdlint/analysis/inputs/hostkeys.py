@@ -134,7 +134,7 @@ def _splits(ev: Evaluator, table: Typing, frame: Frame, number: int) -> Iterator
         stored = (frame.code.operations[each] for each in sorted(stores))
         made = [frame.code.operations[each.value] for each in stored if isinstance(each, s.Store)]
         for call in (each for each in made or (operation,) if isinstance(each, s.Call)):
-            callee = certain(ev.value(frame, call.function))
+            callee = ev.callee(frame, call)
             if isinstance(callee, ClassValue) or (isinstance(callee, External) and callee.name in _COPIES):
                 pending += [argument.value for argument in call.arguments]
         own = split_for_own_devices(table, ev.value(frame, number))
@@ -159,7 +159,7 @@ def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
-            callee = certain(evaluator.value(frame, call.function))
+            callee = evaluator.callee(frame, call)
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
             if known is None or not known.by_hand or not isinstance(callee, Applied) or _initializes(evaluator, callee):
                 continue
@@ -279,7 +279,7 @@ class KeySearch:
         if isinstance(operation, s.Subscript):
             return self._made(frame, operation.base, depth - 1)
         if isinstance(operation, s.Call) and operation.arguments:
-            callee = certain(self.ev.value(frame, operation.function))
+            callee = self.ev.callee(frame, operation)
             first = operation.arguments[0].value
             if isinstance(callee, External) and callee.name in self.table.rows.split:
                 return self._made(frame, first, depth - 1)
@@ -319,8 +319,7 @@ class KeySearch:
         return named or isinstance(operation, s.Const)
 
     def _calls(self, frame: Frame, number: int, name: str) -> bool:
-        call = frame.code.operations[frame.code.root_of(number)]
-        return isinstance(call, s.Call) and certain(self.ev.value(frame, call.function)) == External(name)
+        return self.ev.callee(frame, frame.code.operations[frame.code.root_of(number)]) == External(name)
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
         """Whether a seed is a constant, a setting, or a parameter that has a default or is named a seed."""
@@ -371,7 +370,7 @@ class _Draws:
         if not isinstance(operation, s.Call):
             return None
         given = [argument.value for argument in operation.arguments if argument.keyword is None]
-        callee, method = certain(self.ev.value(frame, operation.function)), frame.code.operations[operation.function]
+        callee, method = self.ev.callee(frame, operation), frame.code.operations[operation.function]
         if isinstance(callee, External) and self.table.exact.get(callee.name) == "draw":
             shape = passed(operation, "shape", ("key", "shape"))
             counts = shape is not None and self._leads_with_own(frame, shape)
@@ -403,7 +402,7 @@ class _Draws:
         if isinstance(operation, s.Binary):
             inner = [(frame, operation.left), (frame, operation.right)]
         elif isinstance(operation, s.Call):
-            callee = certain(self.ev.value(frame, operation.function))
+            callee = self.ev.callee(frame, operation)
             given = [argument.value for argument in operation.arguments]
             if isinstance(callee, External) and self.table.exact.get(callee.name) == "draw" and given:
                 made = self._key(frame, given[0], entered)

@@ -109,7 +109,7 @@ class _Search:
         return split_for_own_devices(self.table, values) or drawn_for_own_devices(self.table, values)
 
     def _picks(self, frame: Frame, operation: s.Call) -> bool:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         return isinstance(callee, External) and callee.name in self.table.rows.pick
 
     def _of_field(self, frame: Frame, number: int) -> Values:
@@ -133,7 +133,7 @@ class _Search:
         for function in self.ev.project.modules[frame.ref.path].summary.functions:
             inner = self.ev.free_frame(FunctionRef(frame.ref.path, function.index))
             for call in function.operations:
-                cls = certain(self.ev.value(inner, call.function)) if isinstance(call, s.Call) else None
+                cls = self.ev.callee(inner, call)
                 if isinstance(cls, ClassValue) and isinstance(call, s.Call):
                     names = self.ev.objects.field_names(cls) or ()
                     value = passed(call, operation.name, tuple(names))

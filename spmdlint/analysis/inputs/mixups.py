@@ -192,7 +192,7 @@ class Mixups:
         arguments = operation.arguments
         if any(argument.star for argument in arguments):
             return None
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         found = self._named_share(frame, number, operation, callee)
         if found is not None:
             return found

@@ -95,7 +95,7 @@ class CountedBy(Property):
         return None
 
     def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
-        callee = certain(origins.ev.value(frame, operation.function))
+        callee = origins.ev.callee(frame, operation)
         if not isinstance(callee, External):
             method = origins.ev.function(frame).operations[operation.function]
             reshapes = isinstance(method, s.Attribute) and method.name in _RESHAPING
@@ -178,7 +178,7 @@ class OwnParts:
 
     def _takes_groups(self, frame: Frame, call: s.Call, parameter: str | None) -> bool:
         """Whether a call is of a collective or a layer, or of a partial of one, that takes groups in this parameter."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if known is not None and known.kind == "currying" and call.arguments:
             callee = certain(self.ev.value(frame, call.arguments[0].value))

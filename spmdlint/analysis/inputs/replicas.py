@@ -43,7 +43,7 @@ def own_replicas(
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
-            callee = certain(evaluator.value(frame, call.function))
+            callee = evaluator.callee(frame, call)
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = callee.name in table.rows.replicate and (

@@ -206,7 +206,7 @@ class Leading:
 
 def batch_size(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
     """How many examples a call puts into a batch; None if it makes no batches, or does not say."""
-    callee = certain(evaluator.value(frame, call.function))
+    callee = evaluator.callee(frame, call)
     if isinstance(callee, External):
         known = evaluator.knowledge.get(callee.name)
         return passed(call, known.batches, known.positional) if known is not None and known.batches else None
@@ -218,7 +218,7 @@ def batch_size(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
 
 def own_part(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
     """What a call takes as this process's part of a global array; None if it takes none, or a copy for each device."""
-    callee = certain(evaluator.value(frame, call.function))
+    callee = evaluator.callee(frame, call)
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     if known is None or known.local is None:
         return None

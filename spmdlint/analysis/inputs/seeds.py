@@ -10,7 +10,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -76,12 +76,12 @@ class Meant:
 
     def _calls(self, frame: Frame, number: int | None, names: tuple[str, ...]) -> bool:
         call = frame.code.operations[number] if number is not None else None
-        callee = certain(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        callee = self.ev.callee(frame, call)
         return isinstance(callee, External) and callee.name.startswith(names)
 
     def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:
         """Whether a function of the project that gets the key folds the process index into it."""
-        helper = certain(self.ev.value(frame, call.function))
+        helper = self.ev.callee(frame, call)
         if not isinstance(helper, FunctionValue):
             return False
         function, inner = self.ev.project.function(helper.ref), self.ev.free_frame(helper.ref)
@@ -214,7 +214,7 @@ class SharedSeeds:
                 continue
             frame = self.ev.free_frame(ref)
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                if any(isinstance(c, External) and c.name == BROADCAST for c in self.ev.value(frame, call.function)):
+                if self.ev.may_call(frame, call, BROADCAST):
                     reason = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
                     found += [reason] if reason is not None else []
         return tuple(found)

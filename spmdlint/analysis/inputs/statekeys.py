@@ -66,7 +66,7 @@ class StateKeys:
         """The operations that make what this function replicates to the devices."""
         found: set[int] = set()
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            callee = certain(self.ev.value(frame, call.function))
+            callee = self.ev.callee(frame, call)
             if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
                 self._follow(frame, call.arguments[0].value, found)
         return frozenset(found)
@@ -93,7 +93,7 @@ class StateKeys:
 
     def _initializes(self, frame: Frame, call: s.Call, depth: int) -> bool:
         """Whether a function of the project does so, judging by its name or by the methods that it calls."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         while isinstance(callee, Applied) and callee.arguments.positional:
             callee = certain(callee.arguments.positional[0])  # compiled
         if not isinstance(callee, FunctionValue) or depth == 0:

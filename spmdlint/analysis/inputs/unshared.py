@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.code import LINKS
-from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site
 from spmdlint.analysis.inputs.quantities import Portion, Quantities
 from spmdlint.analysis.inputs.rows import Batches, Rows, batch_size, own_part
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -73,7 +73,7 @@ class UnsharedData:
 
     def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a map over the devices of all processes takes, of each process for its own."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         if not isinstance(callee, Applied) or not self.quantities.mapped_over_all(callee):
             return None
         found = self._loaded.any_of(frame, [argument.value for argument in call.arguments])

@@ -77,7 +77,7 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     """The type of a call's result."""
     site = Site(scope.frame.ref, number)
     passed = passed_by(typer, scope, operation)
-    callee = certain(typer.ev.value(scope.frame, operation.function))
+    callee = typer.ev.callee(scope.frame, operation)
     method = typer.ev.function(scope.frame).operations[operation.function]
     if isinstance(callee, Instance):
         passed = replace(passed, receiver=typer.type(scope, operation.function))

@@ -92,7 +92,7 @@ def _is_averaged(ev: Evaluator, calls: Calls, table: Typing, site: Site, axis: s
     for number, call in code.of_kind(s.Call):
         given = [operations[argument.value] for argument in call.arguments]
         passes = any((type(each), getattr(each, "name", None)) in kept for each in given)
-        mapped = certain(ev.value(frame, call.function)) if passes and number != site.number else None
+        mapped = ev.callee(frame, call) if passes and number != site.number else None
         known = ev.knowledge.get(mapped.name) if isinstance(mapped, Applied) else None
         if known is None or known.kind != "map" or not isinstance(mapped, Applied):
             continue
@@ -117,7 +117,7 @@ def _is_mean(ev: Evaluator, table: Typing, frame: Frame, number: int) -> bool:
     call = operations[frame.code.root_of(number)]
     if not isinstance(call, s.Call) or not call.arguments:
         return False
-    callee = certain(ev.value(frame, call.function))
+    callee = ev.callee(frame, call)
     first, last = (frame.code.root_of(call.arguments[place].value) for place in (0, -1))
     rule = table.rules.get(callee.name) if isinstance(callee, External) else None
     if rule == "pmean":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.program import summary as s
 
@@ -23,7 +23,7 @@ def has_own_sibling(ev: Evaluator, split: Site) -> bool:
 def keys_of_devices(ev: Evaluator, frame: Frame) -> Iterator[int]:
     """The keys that a function makes different for each device: it folds in its index, or a number made from that."""
     for _, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
-        if certain(ev.value(frame, call.function)) == External(FOLD) and len(call.arguments) == 2:
+        if ev.callee(frame, call) == External(FOLD) and len(call.arguments) == 2:
             key, folded = (argument.value for argument in call.arguments)
             made_from = (value for part in parts(ev, frame, folded, _DEPTH) for value in ev.value(frame, part))
             if any(isinstance(value, Applied) and value.name == _INDEX for value in made_from):

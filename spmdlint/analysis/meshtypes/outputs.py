@@ -120,7 +120,7 @@ class Outputs:
             return operation.base if self._is_first(frame, operation) else None
         if not isinstance(operation, s.Call) or not operation.arguments:
             return None
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if isinstance(callee, FunctionValue):
             return self._read_by(callee, operation, depth)
         if not isinstance(callee, External):
@@ -229,7 +229,7 @@ class Outputs:
         return there[0] if there and all(given == there[0] for given in there) else None
 
     def _called(self, frame: Frame, operation: s.Call, depth: int, *, rows: bool) -> _Given | None:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if isinstance(callee, Applied):
             mapped = self.bodies.of_rows(callee)
             return _Given(mapped, mapped.result) if mapped is not None else None

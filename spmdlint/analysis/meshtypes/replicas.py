@@ -82,7 +82,7 @@ class Replicas:
         for ref in self.reach.calling(self.table.rows.replicate):
             frame = self.ev.free_frame(ref)
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                callee = certain(self.ev.value(frame, call.function))
+                callee = self.ev.callee(frame, call)
                 if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
                     cls = self._made_of(frame, call.arguments[0].value)
                     if cls is not None:

@@ -42,7 +42,7 @@ def _stacks(evaluator: Evaluator, function: FunctionValue) -> bool:
     call = body.operations[body.root_of(body.returns[0][1].value)]
     if not isinstance(call, s.Call) or len(call.arguments) != 2:
         return False
-    callee = certain(evaluator.value(inside, call.function))
+    callee = evaluator.callee(inside, call)
     if not isinstance(callee, External) or callee.name not in _STACKING:
         return False
     return _counts_devices(evaluator, inside, call.arguments[1].value, _DEPTH)

@@ -42,7 +42,7 @@ def _statistic(ev: Evaluator, frame: Frame, number: int) -> _Statistic | None:
     if not isinstance(call, s.Call) or not isinstance(callee, s.Attribute) or callee.name not in ("mean", "std", "var"):
         return None
     positional = [each.value for each in call.arguments if each.keyword is None and not each.star]
-    library = certain(ev.value(frame, call.function))
+    library = ev.callee(frame, call)
     if not isinstance(library, External) or library.name.rpartition(".")[0] not in _MODULES:
         positional.insert(0, callee.base)
     axes = [*positional[1:2], *(each.value for each in call.arguments if each.keyword == "axis")]

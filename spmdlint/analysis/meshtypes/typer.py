@@ -229,7 +229,7 @@ class Typer:
         root = operations[scope.frame.code.root_of(product)]
         multiplies = isinstance(root, s.Binary) and root.operator == "@"
         if isinstance(root, s.Call):
-            callee = certain(self.ev.value(scope.frame, root.function))
+            callee = self.ev.callee(scope.frame, root)
             multiplies = isinstance(callee, External) and self.table.of(callee.name) == "product"
         return multiplies and isinstance(operations[added], (s.Load, s.Attribute, s.Subscript))
 

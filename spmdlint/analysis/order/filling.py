@@ -86,7 +86,7 @@ def _is_list(ev: Evaluator, frame: Frame, number: int) -> bool:
     if isinstance(made, s.Binary) and made.operator in ("+", "*"):
         return _is_list(ev, frame, made.left) or _is_list(ev, frame, made.right)
     if isinstance(made, s.Call):
-        return any(isinstance(v, External) and v.name == "builtins.list" for v in ev.value(frame, made.function))
+        return ev.may_call(frame, made, "builtins.list")
     return isinstance(made, (s.Display, s.Collected)) and made.kind == "list"
 
 

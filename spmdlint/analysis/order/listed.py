@@ -11,7 +11,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.variance.evened import SHARDERS
@@ -182,7 +182,7 @@ class Listings:
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
         """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""
-        if self._calls(frame, operation, "itertools.islice") and len(operation.arguments) > 1:
+        if self.ev.may_call(frame, operation, "itertools.islice") and len(operation.arguments) > 1:
             first, *ends = (argument.value for argument in operation.arguments)
             yield from self._mixed(frame, number, first, ends)
             reason, share = self.listing.of(frame, first), self.variance.any_of(frame, ends)
@@ -202,7 +202,11 @@ class Listings:
     def _dealt(self, frame: Frame, header: int, number: int, loop: s.Next) -> Iterator[ListingShare]:
         """Shares by ``if i % n == rank`` in a loop over ``enumerate(files)``."""
         call = frame.code.operations[frame.code.root_of(loop.iterable)]
-        if not isinstance(call, s.Call) or not call.arguments or not self._calls(frame, call, "builtins.enumerate"):
+        if (
+            not isinstance(call, s.Call)
+            or not self.ev.may_call(frame, call, "builtins.enumerate")
+            or not call.arguments
+        ):
             return
         reason = self.listing.of(frame, call.arguments[0].value)
         if reason is None:
@@ -223,7 +227,7 @@ class Listings:
                     yield from self._numbered(frame, counted, number)
         for block, number, put in frame.code.each(_PUTS):
             value = frame.code.operations[frame.code.root_of(put.value)]
-            if block in live and isinstance(value, s.Call) and self._calls(frame, value, "builtins.len"):
+            if block in live and isinstance(value, s.Call) and self.ev.may_call(frame, value, "builtins.len"):
                 for header, body in self.ev.flow(frame.ref).loops.items():
                     test = frame.code.function.blocks[header].test
                     loop = frame.code.operations[test] if test is not None else None
@@ -250,7 +254,7 @@ class Listings:
             step = frame.code.operations[loop]
             call = frame.code.operations[frame.code.root_of(step.iterable)] if isinstance(step, s.Next) else None
             numbers = any(isinstance(o, s.Item) and o.value == loop and o.index == 0 for o in kept)
-            if isinstance(call, s.Call) and numbers and self._calls(frame, call, "builtins.enumerate"):
+            if isinstance(call, s.Call) and numbers and self.ev.may_call(frame, call, "builtins.enumerate"):
                 yield from (argument.value for argument in call.arguments[:1])
 
     def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:
@@ -258,9 +262,6 @@ class Listings:
             reason = order.of(frame, listed)
             if reason is not None:
                 yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
-
-    def _calls(self, frame: Frame, call: s.Call, name: str) -> bool:
-        return any(isinstance(v, External) and v.name == name for v in self.ev.value(frame, call.function))
 
     def _is_slice(self, frame: Frame, index: int) -> bool:
         """Whether this is a ``slice(...)`` that was made elsewhere."""

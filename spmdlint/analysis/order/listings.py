@@ -71,7 +71,7 @@ class ListingOrder(Property):
         call = frame.code.operations[made] if made is not None else None
         if made is None or not isinstance(call, s.Call):
             return None
-        callee = certain(origins.ev.value(frame, call.function))
+        callee = origins.ev.callee(frame, call)
         known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
         if known is None or known.listed_by is None or item.index < known.listed_by:
             return None
@@ -123,7 +123,7 @@ class ListingOrder(Property):
         for _ in LINKS:
             if not isinstance(made, (s.Attribute, s.Call)):
                 break
-            callee = certain(origins.ev.value(frame, made.function)) if isinstance(made, s.Call) else None
+            callee = origins.ev.callee(frame, made)
             if isinstance(callee, External) and callee.name.startswith(_OF_TENSORFLOW):
                 return not any(use.applied.name == _SEEDS for use in origins.reach.applications)
             before = made.base if isinstance(made, s.Attribute) else made.function

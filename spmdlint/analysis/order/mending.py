@@ -110,12 +110,9 @@ class Mending:
 
     def _passed_on(self, frame: Frame, call: s.Call) -> list[int]:
         """The arguments whose elements a call gives in the order in which it gets them."""
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         given = through(self.ev.knowledge, callee.name, call, "order") if isinstance(callee, External) else ()
         return list(given)
-
-    def _calls(self, frame: Frame, call: s.Call, names: frozenset[str]) -> bool:
-        return any(isinstance(v, External) and v.name in names for v in self.ev.value(frame, call.function))
 
     def _only_argument(self, frame: Frame, operation: s.Operation, maker: str) -> int | None:
         """The only argument of a call such as ``list(x)``; None if there is not exactly one."""
@@ -123,7 +120,7 @@ class Mending:
             return None
         (argument,) = operation.arguments
         plain = argument.keyword is None and not argument.star
-        return argument.value if plain and self._calls(frame, operation, frozenset((maker,))) else None
+        return argument.value if plain and self.ev.may_call(frame, operation, maker) else None
 
     def _contents(self, frame: Frame, number: int, depth: int = _DEPTH) -> Iterator[_Contents]:
         """What is in each of the collections that an operation may be."""

@@ -194,7 +194,7 @@ def _is_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Whether it is written as a set, which has no operator ``+``."""
     made = evaluator.function(frame).operations[number]
     if isinstance(made, s.Call):
-        return any(isinstance(v, External) and v.name in _MAKERS for v in evaluator.value(frame, made.function))
+        return evaluator.may_call(frame, made, *_MAKERS)
     return isinstance(made, (s.Display, s.Collected)) and made.kind == "set"
 
 

@@ -181,7 +181,7 @@ class SetLoops:
         """Whether an iterable is ``zip(jax.random.split(key, n), names)``."""
         function = self.ev.function(frame)
         zipped = function.operations[iterable]
-        if not isinstance(zipped, s.Call) or not _calls(self.ev, frame, zipped, ("builtins.zip",)):
+        if not isinstance(zipped, s.Call) or not self.ev.may_call(frame, zipped, "builtins.zip"):
             return False
         for argument in zipped.arguments:
             operation = function.operations[argument.value]
@@ -190,7 +190,7 @@ class SetLoops:
                 stores = self.ev.reaching(frame, argument.value, operation.name)
                 made = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
             calls = [call for n in made if isinstance(call := function.operations[n], s.Call)]
-            if any(_calls(self.ev, frame, call, _SPLITTERS) for call in calls):
+            if any(self.ev.may_call(frame, call, *_SPLITTERS) for call in calls):
                 return True
         return False
 
@@ -299,10 +299,6 @@ class SetLoops:
 def _counts(function: s.Function, sum_: s.Binary) -> bool:
     """Whether it adds to a count: ``numbers[name] += 1``."""
     return any(isinstance(function.operations[side], s.Const) for side in (sum_.left, sum_.right))
-
-
-def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
-    return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
 
 
 def _going_into(function: s.Function, blocks: list[int], element: int) -> set[int]:

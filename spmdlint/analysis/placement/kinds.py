@@ -168,7 +168,7 @@ class Lives(Property):
             given = frame.bound(operation.name)
             return self._of_values(origins, given) if given else CONTINUE
         call = context.caller.code.operations[context.number]
-        callee = certain(origins.ev.value(context.caller, call.function)) if isinstance(call, s.Call) else None
+        callee = origins.ev.callee(context.caller, call)
         known = origins.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if not isinstance(call, s.Call) or known is None or known.kind != "apply":
             return CONTINUE
@@ -214,7 +214,7 @@ class Lives(Property):
     def _beside(self, origins: Origins, frame: Frame, iterable: int, index: int) -> int | None:
         """What `zip` or `enumerate` takes the item at an index of each round from."""
         call = frame.code.operations[frame.code.root_of(iterable)]
-        callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        callee = origins.ev.callee(frame, call)
         if not isinstance(call, s.Call) or not isinstance(callee, External):
             return None
         start = self.table.paired.get(callee.name)
@@ -535,7 +535,7 @@ class Lives(Property):
 
     def _out_shardings(self, origins: Origins, frame: Frame, call: s.Call) -> Values | None:
         """The shardings with which the function that is called was compiled; None if with none."""
-        compiled = certain(origins.ev.value(frame, call.function))
+        compiled = origins.ev.callee(frame, call)
         if not isinstance(compiled, Applied):
             return None
         given = origins.ev.argument(compiled, "out_shardings")

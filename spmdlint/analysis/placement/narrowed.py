@@ -88,7 +88,7 @@ class Narrowed:
             yield from self._of(frame, test, operation.base, here=way)
         elif isinstance(operation, s.Call) and len(operation.arguments) > 1:
             value, asked = (argument.value for argument in operation.arguments[:2])
-            callee, kind = certain(self.ev.value(frame, operation.function)), self.ev.value(frame, asked)
+            callee, kind = self.ev.callee(frame, operation), self.ev.value(frame, asked)
             if callee == External("builtins.getattr") and kind == {Constant(_ALL_HERE)}:
                 yield from self._of(frame, test, value, here=way)
             elif callee == External("builtins.isinstance"):

@@ -78,7 +78,7 @@ class Reads:
                     yield from self._untiled(frame, number, call)
 
     def _untiled(self, frame: Frame, number: int, call: s.Call) -> Iterator[WholeRead]:
-        callee = certain(self.ev.value(frame, call.function))
+        callee = self.ev.callee(frame, call)
         tiled = self.known.gatherers.get(callee.name) if isinstance(callee, External) else None
         knowledge = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if tiled is None or knowledge is None or expects_failure(self.ev, frame, number):
@@ -134,7 +134,7 @@ class Reads:
             return _LOOP, operation.iterable
         if not isinstance(operation, s.Call):
             return None
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         place = self.known.reads_at.get(callee.name, 0) if isinstance(callee, External) else 0
         if isinstance(callee, External) and self.known.reads(callee.name) and place < len(operation.arguments):
             return callee.name, operation.arguments[place].value

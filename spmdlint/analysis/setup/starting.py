@@ -27,7 +27,6 @@ from spmdlint.analysis.evaluation.values import (
     Frame,
     FunctionValue,
     Site,
-    certain,
 )
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
@@ -271,7 +270,7 @@ class Starting:
             yield replace(event, path=(site, *event.path))
 
     def _call(self, frame: Frame, site: Site, operation: s.Call) -> Iterator[Event]:
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if isinstance(callee, External):
             yield from self._library(frame, site, callee.name)
         elif isinstance(callee, Applied):

@@ -121,7 +121,7 @@ def arguments_for(
         call = edge.caller.code.operations[edge.number]
         if edge.target.way == "call" or not isinstance(call, s.Call):
             continue
-        if not isinstance(certain(ev.value(edge.caller, call.function)), External):
+        if not isinstance(ev.callee(edge.caller, call), External):
             continue  # a call of what a map returned
         for argument in call.arguments:
             partial = certain(ev.value(edge.caller, argument.value))

@@ -16,10 +16,10 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.raised import OwnRaise, Raised, flat, tried_by
 from spmdlint.analysis.variance.texts import WHOLE_FILES
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 _ENDS = frozenset(("builtins.StopIteration", "tensorflow.errors.OutOfRangeError"))
-_NEXT = "builtins.next"
 _OWN = ("data", "ragged")
 _DEPTH = 3
 """The depth to which calls of the project's own functions are searched for what takes the next element."""
@@ -85,7 +85,7 @@ class Caught:
     def _of_blocks(self, content: Origins, frame: Frame, blocks: Iterable[int], depth: int) -> Reason | None:
         for at, call in frame.code.calls_in(blocks):
             for callee in ordered(content.ev.value(frame, call.function)):
-                if isinstance(callee, External) and callee.name == _NEXT and len(call.arguments) == 1:
+                if isinstance(callee, External) and callee.name == reading().next and len(call.arguments) == 1:
                     found = self.goes_over(frame, call.arguments[0].value)
                     if found is not None and found.kind in _OWN:
                         text = "this is at its end earlier on some processes"

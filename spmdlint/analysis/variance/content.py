@@ -54,6 +54,7 @@ from spmdlint.analysis.variance.shown import same_behind_bars
 from spmdlint.analysis.variance.sourcecall import source_function
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -211,11 +212,9 @@ class Variance(Property):
         parts = self._local_parts(origins, frame, operation.iterable)
         if parts is not None:
             return parts
-        if isinstance(iterable, s.Call):
-            callees = origins.ev.value(frame, iterable.function)
-            if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
-                start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
-                return origins.of(frame, start) if start is not None else None
+        if isinstance(iterable, s.Call) and origins.ev.may_call(frame, iterable, "builtins.range"):
+            start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
+            return origins.of(frame, start) if start is not None else None
         found = origins.of(frame, operation.iterable) or self._yielded(origins, frame, number)
         return found or self._likely(frame, number)
 
@@ -232,10 +231,8 @@ class Variance(Property):
         if isinstance(operation, s.Attribute) and operation.name in self.knowledge.local_parts:
             text = f".{operation.name} has this process's parts only"
             return Reason(Site(frame.ref, number), text, "data")
-        if isinstance(operation, s.Call) and operation.arguments:
-            callees = origins.ev.value(frame, operation.function)
-            if any(isinstance(callee, External) and callee.name in _LISTERS for callee in callees):
-                return self._local_parts(origins, frame, operation.arguments[0].value)
+        if isinstance(operation, s.Call) and operation.arguments and origins.ev.may_call(frame, operation, *_LISTERS):
+            return self._local_parts(origins, frame, operation.arguments[0].value)
         return None
 
     def _own_part(self, frame: Frame, number: int) -> Reason | None:
@@ -327,7 +324,7 @@ class Variance(Property):
             found = self.sources.of_call(frame, number, operation, callee)
             if found is not None:
                 return found
-            if callee.name == "builtins.next":
+            if callee.name == reading().next:
                 taken = self._own_part(frame, number) or self._likely(frame, number)
                 taken = (
                     taken or self._yielded(origins, frame, number) or self.counters.skewed(origins, frame, operation)
@@ -435,8 +432,7 @@ class Variance(Property):
         call = origins.ev.function(frame).operations[number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
             return None
-        callees = origins.ev.value(frame, call.function)
-        zips = any(isinstance(callee, External) and callee.name == "builtins.zip" for callee in callees)
+        zips = origins.ev.may_call(frame, call, "builtins.zip")
         return origins.of(frame, call.arguments[1].value) if zips else None
 
     def given_by(self, function: External, site: Site) -> Reason | None:

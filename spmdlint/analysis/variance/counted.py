@@ -58,9 +58,9 @@ def _known_at(ev: Evaluator, frame: Frame, number: int) -> Iterator[tuple[int, i
             yield found.block, found.target, one, other
             yield found.block, found.target, other, one
     for place, call in frame.code.calls_named(ev.knowledge.equating).items():
-        at = function.block_of[place]
-        if not (flow.dominates(at, block) if at != block else place < number):
+        if not frame.code.always_before(place, number):
             continue
+        at = function.block_of[place]
         for value in ev.in_order(ev.value(frame, call.function)):
             known = ev.knowledge.get(value.name) if isinstance(value, External) else None
             given = [passed(call, each, known.positional) for each in known.equates] if known is not None else []
@@ -111,4 +111,4 @@ def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
 
 
 def _is_count(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    return any(isinstance(v, External) and v.name in reading().sizes for v in ev.value(frame, call.function))
+    return ev.may_call(frame, call, *reading().sizes)

@@ -6,9 +6,10 @@ from functools import cached_property
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -45,11 +46,10 @@ class Counters:
     def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
         """The calls that advance each counter, by the place that makes the counter."""
         found: dict[Site, list[tuple[int, FunctionRef]]] = {}
-        for ref in self.reach.calling(("builtins.next",)):
+        for ref in self.reach.calling((reading().next,)):
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_named(_NEXT).items():
-                callees = self.ev.value(frame, call.function)
-                if any(isinstance(callee, External) and callee.name == "builtins.next" for callee in callees):
+                if self.ev.may_call(frame, call, reading().next):
                     for site in self._made(frame, call):
                         found.setdefault(site, []).append((number, ref))
         return found

@@ -7,7 +7,7 @@ from functools import partial
 
 from spmdlint.analysis.evaluation.elements import elements, entries, returns
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, certain, constant
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, constant
 from spmdlint.analysis.variance.arguments import kind_of
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Reason
 from spmdlint.analysis.variance.reason import surest
@@ -38,7 +38,7 @@ def _of_choice(origins: Origins, frame: Frame, base: int, index: int) -> Reason 
     """Why the selected element has the property: by the branch that decides which tuple a called function returns."""
     root = frame.code.root_of(base)
     call = frame.code.operations[root]
-    callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+    callee = origins.ev.callee(frame, call)
     if not isinstance(call, s.Call) or not isinstance(callee, FunctionValue):
         return None
     function = origins.ev.project.function(callee.ref)
@@ -70,12 +70,20 @@ def _selected(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -
     return (operation.base, known.value) if known is not None and isinstance(known.value, int) else None
 
 
-def elsewhere(origins: Origins, frame: Frame, base: int, depth: int = _CALLS) -> Iterator[tuple[Frame, int]]:
-    """What a parameter, a name of the module or a field may hold: the arguments of callers, and what is stored."""
-    for root in _roots(origins, frame, base) if depth else ():
-        for where, number in _held(origins, frame, root):
-            yield where, number
-            yield from elsewhere(origins, where, number, depth - 1)
+def elsewhere(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, int]]:
+    """What a parameter, a name of the module or a field may hold, each once: what callers pass, and what is stored."""
+    seen = {(frame, base)}
+    new = list(seen)
+    for _ in range(_CALLS):
+        held = [
+            place
+            for where, number in new
+            for root in _roots(origins, where, number)
+            for place in _held(origins, where, root)
+        ]
+        new = [place for place in dict.fromkeys(held) if place not in seen]
+        seen.update(new)
+        yield from new
 
 
 def _roots(origins: Origins, frame: Frame, base: int) -> Iterator[s.Operation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.program import summary as s
 
 GETTERS = frozenset(("os.environ.get", "os.getenv"))
@@ -16,7 +16,7 @@ def variable_read(ev: Evaluator, frame: Frame, operation: s.Operation) -> int | 
         bases = ev.value(frame, operation.base)
         return operation.index if any(isinstance(b, External) and b.name == _MAPPING for b in bases) else None
     if isinstance(operation, s.Call) and operation.arguments:
-        callee = certain(ev.value(frame, operation.function))
+        callee = ev.callee(frame, operation)
         reads = isinstance(callee, External) and callee.name in GETTERS
         return operation.arguments[0].value if reads else None
     return None

@@ -129,7 +129,7 @@ def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
     for _ in LINKS:
         if not isinstance(operation, s.Call):
             break
-        if any(isinstance(v, External) and v.name == "itertools.cycle" for v in ev.value(frame, operation.function)):
+        if ev.may_call(frame, operation, "itertools.cycle"):
             return True
         method = operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in ARRANGING:
@@ -172,10 +172,8 @@ def _counted(ev: Evaluator, frame: Frame, number: int) -> int:
     """The value whose elements are counted, or listed."""
     number = resolved(ev, frame, number)
     call = frame.code.operations[number]
-    if isinstance(call, s.Call) and len(call.arguments) == 1:
-        callees = ev.value(frame, call.function)
-        if any(isinstance(v, External) and v.name in _LISTS for v in callees):
-            return resolved(ev, frame, call.arguments[0].value)
+    if isinstance(call, s.Call) and len(call.arguments) == 1 and ev.may_call(frame, call, *_LISTS):
+        return resolved(ev, frame, call.arguments[0].value)
     return number
 
 

@@ -51,7 +51,7 @@ class Handed:
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or not operation.arguments:
                 continue
-            callee = certain(self.ev.value(frame, operation.function))
+            callee = self.ev.callee(frame, operation)
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, (Applied, External)) else None
             if known is None:
                 continue
@@ -81,7 +81,7 @@ class Handed:
         for _ in LINKS:
             if not isinstance(root, s.Call) or not root.arguments:
                 break
-            callee = certain(self.ev.value(frame, root.function))
+            callee = self.ev.callee(frame, root)
             inner = frame.code.root_of(root.arguments[0].value)
             if isinstance(callee, External) and callee.name == "builtins.len":
                 return inner if isinstance(operations[inner], s.Parameter) else None

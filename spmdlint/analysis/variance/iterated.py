@@ -13,6 +13,7 @@ from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.rounds import exits
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
@@ -61,9 +62,8 @@ class Iterated:
             if found is not None:
                 return found
             for number, call in inside.code.calls_named(_NEXT).items():
-                callees = origins.ev.value(inside, call.function)
                 ends = len(call.arguments) == 1 and not handles(origins.ev, inside, number, "StopIteration")
-                if ends and any(isinstance(c, External) and c.name == "builtins.next" for c in callees):
+                if ends and origins.ev.may_call(inside, call, reading().next):
                     found = self.of(origins, inside, call.arguments[0].value)
                     if found is not None:
                         return origins.step(inside, number, "it ends where this does", found)

@@ -200,8 +200,7 @@ class LastBatch(Property):
         iterable = operations[start.iterable] if isinstance(start, s.Next) else None
         if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
             return None
-        callees = ev.value(frame, iterable.function)
-        return iterable if any(isinstance(v, External) and v.name == "builtins.range" for v in callees) else None
+        return iterable if ev.may_call(frame, iterable, "builtins.range") else None
 
     def _cut_in_a_loop(self, frame: Frame, number: int) -> LastSlice | None:
         """The slices that an operation takes in such a loop; None for any other operation."""

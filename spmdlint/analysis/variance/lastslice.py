@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
@@ -110,7 +110,7 @@ class LastSlice:
         return int(apply(one, other))
 
     def _called(self, call: s.Call, depth: int) -> int | None:
-        callee = certain(self.ev.value(self.frame, call.function))
+        callee = self.ev.callee(self.frame, call)
         name = callee.name if isinstance(callee, External) else ""
         given = [argument.value for argument in call.arguments]
         if name == _LENGTH and given:
@@ -124,7 +124,7 @@ class LastSlice:
     def _part(self, item: s.Item, depth: int) -> int | None:
         """The quotient or the remainder that `divmod` gives."""
         call = self.frame.code.operations[item.value]
-        callee = certain(self.ev.value(self.frame, call.function)) if isinstance(call, s.Call) else None
+        callee = self.ev.callee(self.frame, call)
         if not isinstance(call, s.Call) or not isinstance(callee, External) or callee.name != _QUOTIENT:
             return None
         left, right = (argument.value for argument in call.arguments)

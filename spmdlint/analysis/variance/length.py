@@ -54,6 +54,7 @@ from spmdlint.analysis.variance.strides import StridedElements
 from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.windows import Windows, cut_by, resolved
 from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_generator"))
@@ -340,7 +341,7 @@ class Length(Property):
             return self._range(frame, number, first=0)
         if name in _READERS and arguments:
             return self._from_own(frame, number, arguments[:1], "read from its own file")
-        if name == "builtins.next" and arguments:
+        if name == reading().next and arguments:
             return self.inside.of(frame, arguments[0])
         if name == _CHAINED and arguments:
             return self._chained(origins, frame, number)

@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     ModuleValue,
     constant,
 )
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -130,7 +131,7 @@ class MadeOf:
                 known = self.ev.knowledge.get(callee.name)
                 if known is not None and known.stacks and call.arguments:
                     yield from self._of(frame, call.arguments[0].value, given, depth)
-                elif callee.name == "builtins.next":
+                elif callee.name == reading().next:
                     yield number
             elif isinstance(callee, FunctionValue) and call.arguments:
                 function, bound = self.ev.project.function(callee.ref), callee.receiver is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.program import summary as s
@@ -50,7 +50,7 @@ def _is_short(content: Origins, frame: Frame, base: int, is_batched: Callable[[F
     method = frame.code.operations[operation.function]
     if isinstance(method, s.Attribute) and method.name in _PARTS:
         return _is_short(content, frame, method.base, is_batched)
-    callee = certain(ev.value(frame, operation.function))
+    callee = ev.callee(frame, operation)
     if isinstance(callee, External) and callee.name in _PASSED_ON and len(operation.arguments) == 1:
         given = operation.arguments[0].value
         return is_batched(frame, given) or _is_short(content, frame, given, is_batched)
@@ -63,12 +63,12 @@ def _goes_to_the_end(content: Origins, frame: Frame, operation: s.Subscript, cut
         return False
     start = frame.code.operations[resolved(content.ev, frame, cut.lower)]
     steps = frame.code.operations[frame.code.root_of(start.iterable)] if isinstance(start, s.Next) else None
+    if content.ev.callee(frame, steps) != External("builtins.range"):
+        return False
     if not isinstance(steps, s.Call) or len(steps.arguments) != 3:
         return False
-    if certain(content.ev.value(frame, steps.function)) != External("builtins.range"):
-        return False
     end = frame.code.operations[resolved(content.ev, frame, steps.arguments[1].value)]
-    if not isinstance(end, s.Call) or certain(content.ev.value(frame, end.function)) != External("builtins.len"):
+    if not isinstance(end, s.Call) or content.ev.callee(frame, end) != External("builtins.len"):
         return False
     counted = [argument.value for argument in end.arguments]
     same = len(counted) == 1 and Windows(content).conditions.same(frame, counted[0], operation.base)

@@ -17,6 +17,7 @@ from spmdlint.analysis.variance.guarded import decided, set_by_some, tells_who
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -42,7 +43,7 @@ class Presence(Property):
         if isinstance(operation, s.Call):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
-                    if callee.name == "builtins.next" and len(operation.arguments) == 2:
+                    if callee.name == reading().next and len(operation.arguments) == 2:
                         found = self.length.of(frame, operation.arguments[0].value)
                         text = "it ends after a different number of steps on each process"
                         return origins.step(frame, number, text, found) if found else None

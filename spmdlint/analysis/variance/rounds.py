@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.elements import returns
@@ -13,11 +14,11 @@ from spmdlint.analysis.variance.element import elsewhere
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT
 
 _NONE = Constant(None)
-_TAKER = External("builtins.next")
 
 
 def has_no_end(origins: Origins, frame: Frame, bound: int) -> bool:
@@ -94,15 +95,16 @@ def of_round(
     if iterable is None:
         return None
     place = operation.index if isinstance(operation, s.Item) else None
-    path = [p for p in (place, index) if p is not None]
-    return _yielded(origins, frame, iterable, path, _DEPTH, shared=shared)
+    taken, path = _innermost(origins, frame, iterable, [p for p in (place, index) if p is not None])
+    places = chain([(frame, taken)], elsewhere(origins, frame, taken))
+    return next((r for p in places if (r := _yielded(origins, *p, path, _DEPTH, shared=shared)) is not None), None)
 
 
 def _taken_from(origins: Origins, frame: Frame, operation: s.Operation) -> int | None:
     """The iterable of which an operation takes an element: that of a loop, or what is passed to `next`."""
     if not isinstance(operation, s.Call) or len(operation.arguments) not in (1, 2):
         return operation.iterable if isinstance(operation, s.Next) else None
-    taken = certain(origins.ev.value(frame, operation.function)) == _TAKER
+    taken = origins.ev.callee(frame, operation) == External(reading().next)
     return operation.arguments[0].value if taken else None
 
 
@@ -114,22 +116,27 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
         path.insert(0, part.index)
         part = frame.code.operations[part.value]
     number = _taken_from(origins, frame, part)
+    number, path = _innermost(origins, frame, number, path) if number is not None else (None, path)
+    return number if not path else None
+
+
+def _innermost(origins: Origins, frame: Frame, iterable: int, path: list[object]) -> tuple[int, list[object]]:
+    """What ``zip``, ``enumerate`` and the like in a function take the elements from, and the remaining path."""
     for _ in range(_DEPTH):
-        call = frame.code.operations[frame.code.root_of(number)] if number is not None else None
-        callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        call = frame.code.operations[frame.code.root_of(iterable)]
+        callee = origins.ev.callee(frame, call)
         inner = _inside(call, callee.name, path) if isinstance(call, s.Call) and isinstance(callee, External) else None
         if inner is None:
-            return None
-        number, path = inner
-        if not path:
-            return number
-    return None
+            break
+        iterable, path = inner
+    return iterable, path
 
 
 def _yielded(
     origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int, *, shared: bool
 ) -> Reason | None:
     """Why what an iterable of the project yields has the property, at the end of a path of indices."""
+    iterable, path = _innermost(origins, frame, iterable, path)
     root = frame.code.root_of(iterable)
     call = frame.code.operations[root]
     if depth == 0:
@@ -139,9 +146,6 @@ def _yielded(
         for callee in origins.callees(frame, call):
             if isinstance(callee, FunctionValue):
                 return origins.in_call(frame, root, call, callee, ask)
-            inner = _inside(call, callee.name, path) if isinstance(callee, External) else None
-            if inner is not None:
-                return _yielded(origins, frame, *inner, depth - 1, shared=shared)
         cls = origins.ev.objects.by_name.only_class_with("__call__", frame, call.function)
         for given in origins.ev.objects.attribute(Instance(cls), "__call__") if cls is not None else ():
             if isinstance(given, FunctionValue):
@@ -151,8 +155,7 @@ def _yielded(
             method = origins.ev.objects.generator(value, "__iter__")
             if method is not None:
                 return ask(origins.ev.free_frame(method.ref))
-    places = elsewhere(origins, frame, iterable)
-    return next((r for p in places if (r := _yielded(origins, *p, path, depth - 1, shared=shared)) is not None), None)
+    return None
 
 
 def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:

@@ -413,7 +413,7 @@ class Shape(Property):
 
 def _selected_from(ev: Evaluator, frame: Frame, call: s.Call, index: int) -> int | None:
     """What a call selects elements from, if its result at an index has one for each of them: ``return_inverse``."""
-    callee = certain(ev.value(frame, call.function))
+    callee = ev.callee(frame, call)
     known = ev.knowledge.transfer(callee.name) if isinstance(callee, External) else None
     whole = whole_result(known, call) if known is not None else None
     return call.arguments[0].value if whole is not None and whole == index else None

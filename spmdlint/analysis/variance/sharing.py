@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance, certain
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property
 from spmdlint.analysis.variance.sources import Sources
@@ -111,7 +111,7 @@ class Sharing:
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
         method = operations[operation.function]
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self.ev.callee(frame, operation)
         if isinstance(callee, (FunctionValue, ClassValue, Instance)):
             return False  # what it does with it is asked there
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None

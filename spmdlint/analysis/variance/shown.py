@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.transfers import through
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
@@ -30,7 +30,7 @@ def _behind(ev: Evaluator, frame: Frame, number: int) -> int:
     callee = frame.code.operations[call.function]
     if isinstance(callee, (s.Load, s.Attribute)) and callee.name in _BARS:
         return call.arguments[0].value
-    made = certain(ev.value(frame, call.function))
+    made = ev.callee(frame, call)
     given = through(ev.knowledge, made.name, call, "order") if isinstance(made, External) else ()
     return given[0] if len(given) == 1 else number
 

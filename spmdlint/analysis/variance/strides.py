@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
@@ -42,10 +42,8 @@ class StridedElements:
         if not isinstance(step, s.Next):
             return None
         call = function.operations[resolved(content.ev, frame, step.iterable)]
-        if isinstance(call, s.Call) and call.arguments:
-            callees = content.ev.value(frame, call.function)
-            if any(isinstance(v, External) and v.name == "builtins.enumerate" for v in callees):
-                return call.arguments[0].value
+        if isinstance(call, s.Call) and call.arguments and content.ev.may_call(frame, call, "builtins.enumerate"):
+            return call.arguments[0].value
         return step.iterable
 
 

@@ -14,7 +14,6 @@ from spmdlint.analysis.evaluation.values import (
     FunctionValue,
     Instance,
     Value,
-    certain,
     truth,
 )
 from spmdlint.analysis.variance.environment import variable_read
@@ -124,7 +123,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return _is_iterable(ev, frame, operation.value, depth)
     if not isinstance(operation, s.Call):
         return False
-    called = certain(ev.value(frame, operation.function))
+    called = ev.callee(frame, operation)
     callee = ev.through_partial(called)[0] if called is not None else None
     if not isinstance(callee, FunctionValue):
         method = frame.code.operations[operation.function]
@@ -139,7 +138,7 @@ def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     operation = frame.code.operations[number]
     if isinstance(operation, s.Load):
         return bool(frame.code.filling.get(operation.name))
-    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    callee = ev.callee(frame, operation)
     if not isinstance(callee, FunctionValue) or depth == 0:
         return False
     return _gives_only(ev, callee, depth, _is_filled)
@@ -179,6 +178,6 @@ def _is_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
     if isinstance(operation, s.Binary) and operation.operator == "+":
         return any(_is_text(ev, frame, operations[side]) for side in (operation.left, operation.right))
     if isinstance(operation, s.Call) and len(operation.arguments) > 1:
-        callee = certain(ev.value(frame, operation.function))
+        callee = ev.callee(frame, operation)
         return isinstance(callee, External) and callee.name == _JOINS
     return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -146,7 +146,7 @@ class Windows:
         call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or any(a.keyword for a in call.arguments):
             return end
-        if any(isinstance(v, External) and v.name == "builtins.min" for v in self.ev.value(frame, call.function)):
+        if self.ev.may_call(frame, call, "builtins.min"):
             return call.arguments[0].value
         return end
 
@@ -228,7 +228,7 @@ def cut_by(ev: Evaluator, frame: Frame, index: int) -> s.Slice | None:
     call = frame.code.operations[resolved(ev, frame, index)] if isinstance(operation, (s.Load, s.Call)) else None
     if not isinstance(call, s.Call) or any(argument.keyword or argument.star for argument in call.arguments):
         return None
-    callee = certain(ev.value(frame, call.function))
+    callee = ev.callee(frame, call)
     if not isinstance(callee, External) or callee.name != "builtins.slice" or not 1 <= len(call.arguments) <= 3:
         return None
     ends = [_end(frame, argument.value) for argument in call.arguments]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Value, certain
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Value
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
@@ -52,7 +52,7 @@ def _all_of(parts: Sequence[tuple[Shape, ...]]) -> tuple[Shape, ...]:
 def _made(ev: Evaluator, frame: Frame, number: int) -> tuple[Shape, ...]:
     """The shapes of an array that a call makes of constants."""
     made = frame.code.operations[resolved(ev, frame, number)]
-    callee = certain(ev.value(frame, made.function)) if isinstance(made, s.Call) else None
+    callee = ev.callee(frame, made)
     if not isinstance(made, s.Call) or not isinstance(callee, External) or units().rows.get(callee.name) != _SHAPE:
         return ()
     given = [each for each in made.arguments if each.keyword in (None, "shape")]

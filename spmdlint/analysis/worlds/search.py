@@ -98,7 +98,7 @@ class Worlds:
         if own is not None:
             return Site(frame.ref, own)
         for _, call in frame.code.of_kind(s.Call) if depth else ():
-            callee = certain(self.ev.value(frame, call.function))
+            callee = self.ev.callee(frame, call)
             if isinstance(callee, FunctionValue) and callee.ref != frame.ref:
                 found = self.asked_within(self.ev.free_frame(callee.ref), depth - 1)
                 if found is not None:
