@@ -358,7 +358,7 @@ class Program:
             calls = tuple(calls_over_rows(self.evaluator))
             folding = Folding(self._facets.content)
             splits = (*shared_splits(*given, calls, folding), *splits_in_states(*given, folding))
-            for found in (*splits, *shared_draws(*given, calls)):
+            for found in (*splits, *shared_draws(*given[1:], calls)):
                 if self.preview or self._multi.surely_runs_several(found.site.ref.path):
                     yield found
 

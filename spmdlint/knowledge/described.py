@@ -21,8 +21,8 @@ KINDS: Mapping[str, str] = {
     "returns something else if the parameter `unless` is passed",
     "layer": "makes an object that communicates over `axes` when it is called, except if the parameter `unless` is "
     "true, or only if the parameter `when` is",
-    "forward": "is a method that passes the arguments after its `parameters` to `method` of the same object, or to the "
-    "functions that the object was made from",
+    "forward": "is a method that passes what follows its `parameters` to `method` of its object, or to what made that",
+    "constructor": "is a method that makes an object of its class, or of the subclass that it is called on",
     "copy": "is a method that returns the same object with different fields",
     "record": "makes an object with its parameters as attributes",
     "dispatch": "returns a function that runs its first argument, or what is registered for it by `.register`",

@@ -17,7 +17,7 @@ from spmdlint.releases import Releases, version
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context", "decorator", "layer", "forward", "copy", "record", "dispatch",
+    "constraint", "context", "decorator", "layer", "forward", "copy", "record", "dispatch", "constructor",
 ]  # fmt: skip
 Variable = Literal["identity", "group", "host"]
 _VARIABLES: tuple[Variable, ...] = get_args(Variable)

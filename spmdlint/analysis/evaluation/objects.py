@@ -50,6 +50,7 @@ _FIELD_MAKERS = (
     "chex.dataclass",
     "equinox.Module",
     "flax.linen.Module",
+    "flax.training.train_state.TrainState",
     "typing.NamedTuple",
     "collections.namedtuple",
     "pydantic.BaseModel",
@@ -278,15 +279,17 @@ class Objects:
         return value if method is None else method
 
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
-        """A method inherited from a library that runs one of the object, copies the object, or is known."""
-        if receiver is None:
-            return ANYTHING
+        """A method inherited from a library that makes, runs or copies an object, or is known."""
         for base in self.library_bases(cls):
             known = self.ev.knowledge.get(base if name == "__init__" else f"{base}.{name}")
-            if known is not None:
+            if known is not None and known.kind == "constructor":
+                return one(cls)
+            if known is not None and receiver is not None:
                 copies = known.kind in ("forward", "copy")
                 return one(Member(receiver, known.name) if copies else External(known.name))
-        return one(Member(receiver, name)) if name in standard.COPIES and self.field_names(cls) else ANYTHING
+        if receiver is None or name not in standard.COPIES or not self.field_names(cls):
+            return ANYTHING
+        return one(Member(receiver, name))
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
         sets: list[Values] = []
