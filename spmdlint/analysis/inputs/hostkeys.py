@@ -34,6 +34,7 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.operands import inputs
 
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
@@ -203,8 +204,8 @@ class AlikeKey(Property):
             return element if element != CONTINUE else origins.of(frame, operation.value)
         if isinstance(operation, s.Subscript):
             return origins.of(frame, operation.base)
-        if isinstance(operation, s.Binary):
-            return origins.any_of(frame, (operation.left, operation.right))
+        if isinstance(operation, (s.Unary, s.Binary)):
+            return origins.any_of(frame, inputs(operation))
         if not isinstance(operation, s.Call):
             return CONTINUE if isinstance(operation, CARRIES) else None
         callee = origins.ev.callee(frame, operation)
@@ -224,20 +225,11 @@ class AlikeKey(Property):
         return Reason(Site(frame.ref, number), "every process makes this key", "alike")
 
     def _counts(self, frame: Frame, number: int) -> bool:
-        """Whether the number folded into a key is a literal, or the number of a step."""
+        """Whether the number folded into a key is a literal, what a loop goes over, or the number of a step."""
         operation = frame.code.operations[resolved(self.content.ev, frame, number)]
-        if self.content.of(frame, number) is not None:
-            return False
-        if isinstance(operation, s.Item) and operation.index == 0:
-            step = frame.code.operations[operation.value]
-            return isinstance(step, s.Next) and self._calls(frame, step.iterable, "builtins.enumerate")
-        if isinstance(operation, s.Next):
-            return self._calls(frame, operation.iterable, "builtins.range")
         named = isinstance(operation, (s.Load, s.Attribute, s.Parameter)) and operation.name in _STEPS
-        return named or isinstance(operation, s.Const)
-
-    def _calls(self, frame: Frame, number: int, name: str) -> bool:
-        return self.content.ev.callee(frame, frame.code.operations[frame.code.root_of(number)]) == External(name)
+        counted = named or isinstance(operation, (s.Const, s.Next, s.Item))
+        return counted and self.content.of(frame, number) is None
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
         """Whether a seed is a constant, a setting, or a parameter that has a default or is named a seed."""

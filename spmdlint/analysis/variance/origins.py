@@ -327,13 +327,32 @@ class Origins:
         return self.step(*default, f"it is the default of the option {operation.name!r}", found)
 
     def _is_traced(self, frame: Frame, number: int, base: Instance) -> bool:
-        """Whether it is a record passed to traced code: its fields come from the call, not from what the host made."""
-        ref = frame.ref
-        if ref not in self.reach.traced or ref in self.reach.host or self.ev.objects.field_names(base.cls) is None:
+        """Whether it is a record passed to traced code: its fields come from the call, not from what the host made.
+
+        So it is in a method of the record that only such code calls.
+        """
+        if self.ev.objects.field_names(base.cls) is None or not self._only_traced(frame.ref):
             return False
         root = frame.code.operations[frame.code.root_of(number)]
-        receiver = frame.code.function.formals[:1] if self.ev.project.enclosing_class(ref) is not None else ()
-        return isinstance(root, s.Parameter) and root.name not in {formal.name for formal in receiver}
+        if not isinstance(root, s.Parameter) or not self._is_receiver(frame, root):
+            return isinstance(root, s.Parameter)
+        calls = self.reach.callers.get(frame.ref, ())
+        return bool(calls) and all(self._passes_traced(edge.caller, edge.number) for edge in calls)
+
+    def _passes_traced(self, caller: Frame, number: int) -> bool:
+        """Whether a call in traced code is of a method of what that code was passed."""
+        call = caller.code.operations[number]
+        method = caller.code.operations[call.function] if isinstance(call, s.Call) else None
+        base = caller.code.root_of(method.base) if isinstance(method, s.Attribute) else number
+        root = caller.code.operations[base]
+        return isinstance(root, s.Parameter) and self._only_traced(caller.ref) and not self._is_receiver(caller, root)
+
+    def _only_traced(self, ref: FunctionRef) -> bool:
+        return ref in self.reach.traced and ref not in self.reach.host
+
+    def _is_receiver(self, frame: Frame, parameter: s.Parameter) -> bool:
+        receiver = frame.code.function.formals[:1] if self.ev.project.enclosing_class(frame.ref) is not None else ()
+        return parameter.name in {formal.name for formal in receiver}
 
     def set_beside(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         """Why a field has the property of an object of which nothing is known but that the program sets its fields.
