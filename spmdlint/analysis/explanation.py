@@ -134,7 +134,6 @@ class Explainer:
         orders: tuple[Origins, ...],
         divergences: Divergences,
         placement: Placement,
-        told: frozenset[Site],
     ) -> None:
         self.ev = evaluator
         self.project: Project = evaluator.project
@@ -144,8 +143,6 @@ class Explainer:
         self.orders = orders
         self.divergences = divergences
         self.placement = placement
-        self.told = told
-        """The conditions at which a divergence is found, possibly only for some callers of the function."""
         self.control = Control(evaluator)
         self.terms = Terms(effects, Conditions(evaluator))
         self.uniform = Uniform(evaluator.project)
@@ -206,8 +203,10 @@ class Explainer:
                 guard,
                 silence=f"it counts as {word}: constants decide it, and the number of processes, which is above one",
             )
-        if guard.answer is None or not guard.variation.facets or guard.site in self.told:
+        if guard.answer is None or not guard.variation.facets:
             return guard
+        if any(guard.site == found.branch for found in self.divergences.in_function(frame.ref)):
+            return guard  # a rule does, possibly only for some callers of the function
         block = self.ev.function(frame).block_of[guard.site.number]
         return replace(guard, silence=self.divergences.why_none(frame, block))
 

@@ -500,12 +500,12 @@ class Program:
 
     def explain(self, path: Path, row: int) -> Explanation:
         """What the analyses know about a line, counted from 1."""
-        return self.explainer(frozenset(found.branch for found in self._branches)).line(path, row)
+        return self.explainer().line(path, row)
 
-    def explainer(self, told: frozenset[Site] = frozenset()) -> Explainer:
-        """What answers questions about single operations; ``told`` are the conditions with a divergence."""
+    def explainer(self) -> Explainer:
+        """What answers questions about single operations."""
         check, orders = self._divergence_check, (self.set_order, self.listing_order)
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, self.placement, told)
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, self.placement)
 
     def function_name(self, site: Site) -> str:
         """The name of the function that contains an operation; empty for the top level of a module."""

@@ -6,7 +6,7 @@ post-dominator). Equal calls in both arms are not a divergence. An arm that alwa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -175,19 +175,24 @@ class Divergences:
     def branches(self) -> Iterator[Divergence]:
         """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.host:
-                several = self.preview or self.multi.surely_runs_several(ref.path)
-                told = _Told(self.ev.project, [each for each in self.hazards if several or each != "unsteady"])
-                frame = self.ev.free_frame(ref)
-                if self._makes_calls(frame):
-                    self._in_frame(frame, told)
-                for other in self._entered(frame):
-                    self._in_frame(other, told)
-                for chosen in self.chosen.of(frame):
-                    divergence = self._at_choice(frame, chosen)
-                    if divergence is not None:
-                        told.add(divergence, with_calls=False)
-                yield from told.found
+            yield from self.in_function(ref)
+
+    def in_function(self, ref: FunctionRef) -> Sequence[Divergence]:
+        """The divergences at the conditions of one function."""
+        if ref not in self.reach.host:
+            return ()
+        several = self.preview or self.multi.surely_runs_several(ref.path)
+        told = _Told(self.ev.project, [each for each in self.hazards if several or each != "unsteady"])
+        frame = self.ev.free_frame(ref)
+        if self._makes_calls(frame):
+            self._in_frame(frame, told)
+        for other in self._entered(frame):
+            self._in_frame(other, told)
+        for chosen in self.chosen.of(frame):
+            divergence = self._at_choice(frame, chosen)
+            if divergence is not None:
+                told.add(divergence, with_calls=False)
+        return told.found
 
     def _makes_calls(self, frame: Frame) -> bool:
         """Whether there are any parallel calls that may differ: far cheaper to find out than what varies."""
