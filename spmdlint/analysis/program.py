@@ -36,12 +36,8 @@ from spmdlint.analysis.inputs.contracts import Breach, Contracts
 from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostkeys import (
-    Folding,
     SharedSplit,
-    calls_over_rows,
-    shared_draws,
     shared_splits,
-    splits_in_states,
 )
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
@@ -344,7 +340,7 @@ class Program:
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, selected by an index among all devices."""
         if self.multi_process != "never":
-            yield from global_indices(self.evaluator, typing_table())
+            yield from global_indices(typing_table(), self._facets.content)
 
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
@@ -354,11 +350,7 @@ class Program:
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
         if self.multi_process != "never":
-            given = (self.evaluator, typing_table(), self._facets.content)
-            calls = tuple(calls_over_rows(self.evaluator))
-            folding = Folding(self._facets.content)
-            splits = (*shared_splits(*given, calls, folding), *splits_in_states(*given, folding))
-            for found in (*splits, *shared_draws(*given[1:], calls)):
+            for found in shared_splits(typing_table(), self._facets.content):
                 if self.preview or self._multi.surely_runs_several(found.site.ref.path):
                     yield found
 

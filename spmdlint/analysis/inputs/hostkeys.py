@@ -6,18 +6,15 @@ folded into it, or a function passes it to another. If anything else is done to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeAlias
 
 from msgspec import Struct
 
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import (
     Applied,
-    ClassValue,
-    Constant,
     External,
     Frame,
     FunctionValue,
@@ -25,7 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
 )
-from spmdlint.analysis.inputs.localkeys import split_for_own_devices
+from spmdlint.analysis.inputs.localkeys import OwnRows
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.element import of_element
@@ -39,11 +36,8 @@ from spmdlint.program.operands import inputs
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 _DRAWN = "drawn"
-_RESHAPE, _ARRAYS = "reshape", "jax.numpy."
+_ARRAYS = "jax.numpy."
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
-
-RowCall: TypeAlias = tuple[Frame, int, s.Call]
-"""A call that passes each device a row: its frame, its number and the call itself."""
 
 
 class SharedSplit(Struct, frozen=True):
@@ -55,24 +49,24 @@ class SharedSplit(Struct, frozen=True):
     site: Site
     given: Site
     made: Site
-    draws: bool = False
+    draws: bool
 
 
-def shared_splits(
-    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall], folding: Folding
-) -> Iterator[SharedSplit]:
-    """Every such split whose keys go to a map over the devices of all processes, by one of the calls."""
-    search, alone = Keys(table, content), Alone(evaluator)
-    for frame, given, call in calls:
-        if folding.in_map(evaluator.value(frame, call.function)):
-            continue
-        for site in (site for argument in call.arguments for site in _splits(evaluator, table, frame, argument.value)):
-            where = evaluator.free_frame(site.ref)
-            split = where.code.operations[site.number]
-            if isinstance(split, s.Call) and split.arguments and not alone.at(where, site.number):
-                made = search.made(where, split.arguments[0].value)
-                if made is not None:
-                    yield SharedSplit(site, Site(frame.ref, given), made)
+def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
+    """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
+    ev, folding, alone = content.ev, Folding(content), Alone(content.ev)
+    alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
+    rows = Origins(ev, content.calls, content.reach, OwnRows(table))
+    for frame, given, call in _calls_over_rows(table, content):
+        taken = () if folding.in_map(ev.value(frame, call.function)) else call.arguments
+        for site in {made.source.site: None for each in taken if (made := rows.of(frame, each.value)) is not None}:
+            where = ev.free_frame(site.ref)
+            if alone.at(where, site.number) or content.of(where, site.number) is not None:
+                continue
+            key = alike.of(where, site.number)
+            if key is not None:
+                drawn = next((step.site for step in key.chain() if step.kind == _DRAWN), None)
+                yield SharedSplit(drawn or site, Site(frame.ref, given), key.source.site, drawn is not None)
 
 
 class Folding:
@@ -102,14 +96,6 @@ class Folding:
                 pending += self._called.get(ref, ())
         return False
 
-    def passes_to_map(self, frame: Frame, keys: int) -> bool:
-        """Whether a function passes keys that it makes to such a map."""
-        return any(
-            self.in_map(self.ev.value(frame, call.function))
-            for _, call in (frame.code.of_kind(s.Call) if self._folds else ())
-            if any(frame.code.root_of(argument.value) == keys for argument in call.arguments)
-        )
-
     @cached_property
     def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
         found: dict[FunctionRef, set[FunctionRef]] = {}
@@ -118,69 +104,24 @@ class Folding:
         return found
 
 
-def _splits(ev: Evaluator, table: Typing, frame: Frame, number: int) -> Iterator[Site]:
-    """Where keys are split for own devices: also copies, fields of a state, ``key, *keys = split(key, own + 1)``."""
-    pending, seen = [number], set[int]()
-    while pending:
-        number = resolved(ev, frame, pending.pop())
-        if number in seen:
-            continue  # a copy of a copy, in a loop
-        seen.add(number)
-        operation = frame.code.operations[number]
-        stores = ev.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
-        stored = (frame.code.operations[each] for each in sorted(stores))
-        made = [frame.code.operations[each.value] for each in stored if isinstance(each, s.Store)]
-        for call in (each for each in made or (operation,) if isinstance(each, s.Call)):
-            callee = ev.callee(frame, call)
-            if isinstance(callee, ClassValue) or (isinstance(callee, External) and callee.name.startswith(_ARRAYS)):
-                pending += [argument.value for argument in call.arguments]
-        own = split_for_own_devices(table, ev.value(frame, number))
-        if own is not None:
-            yield own
-        if not isinstance(operation, s.Item) or not operation.star:
-            continue
-        split = resolved(ev, frame, operation.value)
-        rest = frame.code.operations[split]
-        given = rest.arguments[1:2] if isinstance(rest, s.Call) else ()
-        more = frame.code.operations[given[0].value] if given else None
-        if isinstance(rest, s.Call) and isinstance(more, s.Binary) and more.operator == "+":
-            callee, devices, kept = (certain(ev.value(frame, n)) for n in (rest.function, more.left, more.right))
-            counts = isinstance(devices, Applied) and devices.name in table.rows.local_count
-            splits = isinstance(callee, External) and callee.name in table.rows.split
-            if splits and counts and kept == Constant(operation.index):
-                yield Site(frame.ref, split)
+def _calls_over_rows(table: Typing, content: Origins) -> Iterator[tuple[Frame, int, s.Call]]:
+    """The calls of maps that pass each device a row, except of those that make the parameters of a model.
 
-
-def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
-    """The calls of maps that pass each device a row, except of those that make the parameters of a model."""
-    for ref in evaluator.project.functions():
-        frame = evaluator.free_frame(ref)
-        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
-            callee = evaluator.callee(frame, call)
-            known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-            if known is None or not known.by_hand or not isinstance(callee, Applied) or _initializes(evaluator, callee):
-                continue
-            yield frame, number, call
-
-
-def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins, folding: Folding) -> Iterator[SharedSplit]:
-    """Such splits in a method of a state, where it is given to the devices: ``state.replicate()``.
-
-    The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
+    Also of what is put beside replicated values, ``replicate(state).replace(key=...)``, if it is known to run.
     """
-    search, project = Keys(table, content), evaluator.project
-    for ref in project.functions():
-        cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
-        for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
-            key = call.arguments[0].value if call.arguments else None
-            if key is None or split_for_own_devices(table, evaluator.value(frame, number)) != Site(ref, number):
-                continue
-            if folding.passes_to_map(frame, number):
-                continue
-            calls = content.reach.callers.get(ref)
-            made = search.made(frame, key) if calls else None
-            if calls and made is not None:
-                yield SharedSplit(Site(ref, number), Site(calls[0].caller.ref, calls[0].number), made)
+    ev = content.ev
+    for ref in ev.project.functions():
+        frame = ev.free_frame(ref)
+        runs = ev.project.enclosing_class(ref) is None or bool(content.reach.callers.get(ref))
+        for number, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
+            callee, method = ev.callee(frame, call), frame.code.operations[call.function]
+            known = ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+            if known is not None and known.by_hand and isinstance(callee, Applied) and not _initializes(ev, callee):
+                yield frame, number, call
+            elif runs and isinstance(method, s.Attribute) and method.name in COPIES:
+                made = frame.code.operations[frame.code.root_of(method.base)]
+                if isinstance(made, s.Call) and ev.may_call(frame, made, *table.rows.replicate):
+                    yield frame, number, call
 
 
 def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
@@ -218,7 +159,9 @@ class AlikeKey(Property):
             key = origins.of(frame, first)
             return Reason(Site(frame.ref, number), "this draws with it", _DRAWN, key) if key is not None else None
         folds = callee.name == FOLD and len(operation.arguments) == 2
-        if callee.name in self.table.rows.split or (folds and self._counts(frame, operation.arguments[1].value)):
+        if callee.name in self.table.rows.split | self.table.rows.split_own or (
+            folds and self._counts(frame, operation.arguments[1].value)
+        ):
             return origins.of(frame, first)
         if known is None or known.seed is None or not self._is_alike(frame, first):
             return None
@@ -244,64 +187,3 @@ class AlikeKey(Property):
         return isinstance(operation, s.Const) or (
             isinstance(operation, s.Attribute) and "seed" in operation.name.lower()
         )
-
-
-class Keys:
-    """Asks where a key is made, or what is drawn with it, if each process makes the same. One per run."""
-
-    def __init__(self, table: Typing, content: Origins) -> None:
-        self._content = content
-        self._alike = Origins(content.ev, content.calls, content.reach, AlikeKey(table, content))
-
-    def alike(self, frame: Frame, number: int) -> Reason | None:
-        """Why a key, or what is drawn with one, is the same on every process; None if it differs or is not known."""
-        return self._alike.of(frame, number) if self._content.of(frame, number) is None else None
-
-    def made(self, frame: Frame, key: int) -> Site | None:
-        """Where a key is made that every process has."""
-        found = self.alike(frame, key)
-        return found.source.site if found is not None else None
-
-
-def shared_draws(table: Typing, content: Origins, calls: Iterable[RowCall]) -> Iterator[SharedSplit]:
-    """Every draw of such rows that one of the calls passes to a map over the devices of all processes."""
-    rows = Origins(content.ev, content.calls, content.reach, OwnRows(table, Keys(table, content)))
-    for frame, given, call in calls:
-        for argument in call.arguments:
-            found = rows.of(frame, argument.value)
-            drawn = next((step for step in found.chain() if step.kind == _DRAWN), None) if found is not None else None
-            if found is not None and drawn is not None:
-                yield SharedSplit(drawn.site, Site(frame.ref, given), found.source.site, draws=True)
-
-
-class OwnRows(Property):
-    """Rows for the devices of this process that are drawn with a key, at the draw or where they are reshaped to it."""
-
-    def __init__(self, table: Typing, keys: Keys) -> None:
-        self.table = table
-        self.keys = keys
-
-    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        if not isinstance(operation, s.Call):
-            return CONTINUE if isinstance(operation, (s.Load, s.Store)) else None
-        given = [argument.value for argument in operation.arguments if argument.keyword is None]
-        callee, method = origins.ev.callee(frame, operation), frame.code.operations[operation.function]
-        name = callee.name if isinstance(callee, External) else ""
-        rows, shape = number, None
-        if self.table.exact.get(name) == "draw":
-            shape = passed(operation, "shape", ("key", "shape"))
-        elif name == f"{_ARRAYS}{_RESHAPE}" and len(given) > 1:
-            rows, shape = given[:2]
-        elif isinstance(method, s.Attribute) and method.name == _RESHAPE and given:
-            rows, shape = method.base, given[0]
-        own = shape is not None and self._leads_with_own(origins.ev, frame, shape)
-        return self.keys.alike(frame, rows) if own else None
-
-    def _leads_with_own(self, ev: Evaluator, frame: Frame, shape: int) -> bool:
-        """Whether the first dimension of a shape is the number of this process's devices."""
-        operation = frame.code.operations[resolved(ev, frame, shape)]
-        if isinstance(operation, s.Binary) and operation.operator == "+":
-            return self._leads_with_own(ev, frame, operation.left)
-        first = operation.elements[0] if isinstance(operation, s.Display) and operation.elements else shape
-        value = certain(ev.value(frame, first))
-        return isinstance(value, Applied) and value.name in self.table.rows.local_count

@@ -7,26 +7,32 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
-    Collection,
+    Constant,
     External,
     Frame,
+    FunctionValue,
+    Instance,
     Site,
     Value,
     Values,
     certain,
 )
+from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.reason import surest
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 _READS: tuple[type[s.Operation], ...] = (s.Subscript, s.Call)
-
-_COPIES = frozenset(("jax.numpy.broadcast_to", "jax.numpy.asarray", "jax.numpy.array"))
+_OWN = "these are for the devices of this process"
+_RESHAPE, _ARRAYS = "reshape", "jax.numpy."
 
 
 class GlobalIndex(Struct, frozen=True):
@@ -37,17 +43,29 @@ class GlobalIndex(Struct, frozen=True):
     split: Site
 
 
-def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]:
+def global_indices(table: Typing, content: Origins) -> Iterator[GlobalIndex]:
     """Every such choice."""
-    search = _Search(evaluator, table)
-    for ref in evaluator.project.functions():
-        frame = evaluator.free_frame(ref)
-        live = evaluator.live_blocks(frame)
-        for block, number, _ in frame.code.each(_READS):
-            found = search.at(frame, number) if block in live else None
-            if found is not None:
-                place, split = found
-                yield GlobalIndex(Site(ref, number), place, split)
+    ev, rows = content.ev, Origins(content.ev, content.calls, content.reach, OwnRows(table))
+    for ref in ev.project.functions():
+        frame = ev.free_frame(ref)
+        live = ev.live_blocks(frame)
+        for block, number, operation in frame.code.each(_READS):
+            chosen = _chosen(ev, table, frame, operation) if block in live else None
+            place = certain(ev.value(frame, chosen[1])) if chosen is not None else None
+            if chosen is None or not isinstance(place, Applied) or table.rules.get(place.name) != "index":
+                continue
+            made = rows.of(frame, chosen[0])
+            if made is not None:
+                yield GlobalIndex(Site(ref, number), place.site, made.source.site)
+
+
+def _chosen(ev: Evaluator, table: Typing, frame: Frame, operation: s.Operation) -> tuple[int, int] | None:
+    """What an operation takes a part of, and the index of the part."""
+    if isinstance(operation, s.Subscript):
+        return operation.base, operation.index
+    if isinstance(operation, s.Call) and operation.arguments[1:] and ev.may_call(frame, operation, *table.rows.pick):
+        return operation.arguments[0].value, operation.arguments[1].value
+    return None
 
 
 def split_for_own_devices(table: Typing, values: Values) -> Site | None:
@@ -68,76 +86,76 @@ def _count(split: Applied) -> Value | None:
     return certain(given) if given is not None else None
 
 
-def drawn_for_own_devices(table: Typing, values: Values) -> Site | None:
-    """Where random numbers are drawn with a row for each device of this process."""
-    for value in values:
-        if isinstance(value, Applied) and value.name.startswith("jax.random."):
-            given = value.arguments.keyword("shape")
-            given = given or next(iter(value.arguments.positional[1:2]), None)
-            shape = certain(given) if given is not None else None
-            rows = certain(shape.elements[0]) if isinstance(shape, Collection) and shape.elements else None
-            if isinstance(rows, Applied) and rows.name in table.rows.local_count:
-                return value.site
-    return None
+class OwnRows(Property):
+    """As many keys or rows as this process has devices, where they are split or drawn, or are given that shape."""
 
-
-class _Search:
-    def __init__(self, evaluator: Evaluator, table: Typing) -> None:
-        self.ev = evaluator
+    def __init__(self, table: Typing) -> None:
         self.table = table
 
-    def at(self, frame: Frame, number: int) -> tuple[Site, Site] | None:
-        """The index and the split, if an operation chooses by such an index from such keys."""
-        operation = self.ev.function(frame).operations[number]
-        if isinstance(operation, s.Subscript):
-            base, index = operation.base, operation.index
-        elif isinstance(operation, s.Call) and len(operation.arguments) > 1 and self._picks(frame, operation):
-            base, index = (argument.value for argument in operation.arguments[:2])
-        else:
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
+        if isinstance(operation, s.Item) and operation.star:
+            return self._but_one(origins.ev, frame, operation)
+        if isinstance(operation, (s.Item, s.Subscript)):
+            element = of_element(origins, frame, operation)
+            return element if element != CONTINUE else None
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements)
+        if isinstance(operation, s.Attribute):
+            owners = origins.ev.objects.by_name.owners(frame, operation.base, operation.name)
+            made = (o.cls for o in ordered(owners) if isinstance(o, Instance))
+            given = (each for cls in made for each in origins.reach.constructed.given(cls, operation.name))
+            # Also in traced code, to which the record is passed.
+            return surest(origins.of(where, value) for where, _, value in given) or CONTINUE
+        if not isinstance(operation, s.Call):
+            return CONTINUE if isinstance(operation, CARRIES) else None
+        callee, method = origins.ev.callee(frame, operation), frame.code.operations[operation.function]
+        if self._makes(origins.ev, frame, number, operation, callee):
+            return Reason(Site(frame.ref, number), _OWN, "own")
+        named = method.name if isinstance(method, s.Attribute) else ""
+        puts = isinstance(callee, External) and callee.name.startswith(_ARRAYS)
+        if puts or isinstance(callee, ClassValue) or named in COPIES:
+            return origins.any_of(frame, [argument.value for argument in operation.arguments])
+        return CONTINUE if isinstance(callee, FunctionValue) else None
+
+    def _makes(self, ev: Evaluator, frame: Frame, number: int, call: s.Call, callee: Value | None) -> bool:
+        """Whether a call splits or draws so many, or reshapes what it is given to so many."""
+        if split_for_own_devices(self.table, ev.value(frame, number)) == Site(frame.ref, number):
+            return True
+        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        method, name = frame.code.operations[call.function], callee.name if isinstance(callee, External) else ""
+        shape = None
+        if self.table.exact.get(name) == "draw":
+            shape = passed(call, "shape", ("key", "shape"))
+        elif name == f"{_ARRAYS}{_RESHAPE}" and len(given) > 1:
+            shape = given[1]
+        elif isinstance(method, s.Attribute) and method.name == _RESHAPE and given:
+            shape = given[0]
+        return shape is not None and self._leads_with_own(ev, frame, shape)
+
+    def _leads_with_own(self, ev: Evaluator, frame: Frame, shape: int) -> bool:
+        """Whether the first dimension of a shape is the number of this process's devices."""
+        operation = frame.code.operations[resolved(ev, frame, shape)]
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            return self._leads_with_own(ev, frame, operation.left)
+        first = operation.elements[0] if isinstance(operation, s.Display) and operation.elements else shape
+        return self._counts_own(certain(ev.value(frame, first)))
+
+    def _counts_own(self, value: Value | None) -> bool:
+        return isinstance(value, Applied) and value.name in self.table.rows.local_count
+
+    def _but_one(self, ev: Evaluator, frame: Frame, rest: s.Item) -> Reason | None:
+        """The keys but those for the host: ``key, *keys = split(key, own + 1)``."""
+        split = resolved(ev, frame, rest.value)
+        call = frame.code.operations[split]
+        if (
+            not isinstance(call, s.Call)
+            or len(call.arguments) < 2
+            or not ev.may_call(frame, call, *self.table.rows.split)
+        ):
             return None
-        place = certain(self.ev.value(frame, index))
-        if not isinstance(place, Applied) or self.table.rules.get(place.name) != "index":
+        more = frame.code.operations[call.arguments[1].value]
+        if not isinstance(more, s.Binary) or more.operator != "+":
             return None
-        split = self._for_own_devices(self.ev.value(frame, base)) or self._for_own_devices(self._of_field(frame, base))
-        return (place.site, split) if split is not None else None
-
-    def _for_own_devices(self, values: Values) -> Site | None:
-        """Where rows are made for the devices of this process; copies of such rows count as well."""
-        value = certain(values)
-        if isinstance(value, Applied) and value.name in _COPIES and value.arguments.positional:
-            values = value.arguments.positional[0]
-        return split_for_own_devices(self.table, values) or drawn_for_own_devices(self.table, values)
-
-    def _picks(self, frame: Frame, operation: s.Call) -> bool:
-        callee = self.ev.callee(frame, operation)
-        return isinstance(callee, External) and callee.name in self.table.rows.pick
-
-    def _of_field(self, frame: Frame, number: int) -> Values:
-        """The values that such a field is made with, if only one class in the module has the field."""
-        operation = self.ev.function(frame).operations[number]
-        for _ in LINKS:
-            if not isinstance(operation, s.Load):
-                break
-            stores = self.ev.reaching(frame, number, operation.name)
-            if len(stores) != 1:
-                return frozenset()
-            store = self.ev.function(frame).operations[next(iter(stores))]
-            if not isinstance(store, s.Store):
-                return frozenset()
-            number = store.value
-            operation = self.ev.function(frame).operations[number]
-        if not isinstance(operation, s.Attribute):
-            return frozenset()
-        found: set[Value] = set()
-        made: set[FunctionRef] = set()
-        for function in self.ev.project.modules[frame.ref.path].summary.functions:
-            inner = self.ev.free_frame(FunctionRef(frame.ref.path, function.index))
-            for call in function.operations:
-                cls = self.ev.callee(inner, call)
-                if isinstance(cls, ClassValue) and isinstance(call, s.Call):
-                    names = self.ev.objects.field_names(cls) or ()
-                    value = passed(call, operation.name, tuple(names))
-                    if value is not None:
-                        made.add(cls.ref)
-                        found |= self.ev.value(inner, value)
-        return frozenset(found) if len(made) == 1 else frozenset()
+        devices, kept = (certain(ev.value(frame, each)) for each in (more.left, more.right))
+        own = self._counts_own(devices) and kept == Constant(rest.index)
+        return Reason(Site(frame.ref, split), _OWN, "own") if own else None
