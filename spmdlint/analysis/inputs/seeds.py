@@ -11,13 +11,13 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
+from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.operands import operands
 
 _DEPTH = 8
 _NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))
@@ -34,7 +34,7 @@ class Meant:
 
     def is_own(self, frame: Frame, key: int, seed: int) -> bool:
         """Whether the process index is in the seed or folded into the key, or one process gives the key to all."""
-        if self._names_process(frame, seed, _DEPTH) or self._is_noise(frame, key) or self._is_fetched(frame, key):
+        if self._names_process(frame, seed) or self._is_noise(frame, key) or self._is_fetched(frame, key):
             return True
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if not any(self._is(frame, argument.value, key) for argument in call.arguments):
@@ -43,7 +43,7 @@ class Meant:
             if known is not None and known.parallel and known.agreement and number != key:
                 return True
             if known is not None and known.name == _FOLDS:
-                own = any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
+                own = any(self._names_process(frame, argument.value) for argument in call.arguments)
                 # Folding in anything else makes a different key, which may become the process's own later.
                 return own or (number != key and self.is_own(frame, number, seed))
             if self._folded_in_helper(frame, call, key):
@@ -94,7 +94,7 @@ class Meant:
                 continue
             folded = inner.code.operations[inner.code.root_of(folding.arguments[0].value)]
             if isinstance(folded, s.Parameter) and folded.name in names:
-                return any(self._names_process(inner, argument.value, _DEPTH) for argument in folding.arguments)
+                return any(self._names_process(inner, argument.value) for argument in folding.arguments)
         return False
 
     def _known(self, frame: Frame, call: s.Call) -> Known | None:
@@ -111,20 +111,11 @@ class Meant:
         stores = (frame.code.operations[n] for n in self.ev.reaching(frame, number, operation.name))
         return any(isinstance(store, s.Store) and store.value == key for store in stores)
 
-    def _names_process(self, frame: Frame, number: int, depth: int) -> bool:
+    def _names_process(self, frame: Frame, number: int) -> bool:
         """Whether a value is computed from, among others, the process index that a library gives."""
-        operation = frame.code.operations[number]
-        if depth == 0:
-            return False
-        if isinstance(operation, s.Call):
-            known = self._known(frame, operation)
-            if known is not None and known.source == "identity":
-                return True
-            return any(self._names_process(frame, argument.value, depth - 1) for argument in operation.arguments)
-        if isinstance(operation, s.Load):
-            stores = (frame.code.operations[n] for n in self.ev.reaching(frame, number, operation.name))
-            return any(isinstance(o, s.Store) and self._names_process(frame, o.value, depth - 1) for o in stores)
-        return any(self._names_process(frame, each, depth - 1) for each in operands(operation))
+        operations = (frame.code.operations[part] for part in parts(self.ev, frame, number, _DEPTH))
+        known = (self._known(frame, operation) for operation in operations if isinstance(operation, s.Call))
+        return any(each is not None and each.source == "identity" for each in known)
 
 
 _USERS = 3
