@@ -40,6 +40,12 @@ class Constructed:
                 if value is not None:
                     yield frame, number, value
 
+    def spreading(self, cls: ClassValue) -> Iterator[tuple[Frame, int]]:
+        """The calls that construct a class with a dictionary of further fields: ``cls(step=0, **kwargs)``."""
+        for frame, number, operation in self._calls.get(cls.ref, ()):
+            if any(argument.star == "**" for argument in operation.arguments):
+                yield frame, number
+
     @cached_property
     def _calls(self) -> dict[FunctionRef, list[tuple[Frame, int, s.Call]]]:
         found: dict[FunctionRef, list[tuple[Frame, int, s.Call]]] = {}

@@ -28,6 +28,7 @@ from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -57,16 +58,26 @@ def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
     ev, folding, alone = content.ev, Folding(content), Alone(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
     rows = Origins(ev, content.calls, content.reach, OwnRows(table))
+    told = set[Site]()
     for frame, given, call in _calls_over_rows(table, content):
         taken = () if folding.in_map(ev.value(frame, call.function)) else call.arguments
-        for site in {made.source.site: None for each in taken if (made := rows.of(frame, each.value)) is not None}:
+        made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
+        for site in [each for each in made if each not in told]:
+            told.add(site)
             where = ev.free_frame(site.ref)
-            if alone.at(where, site.number) or content.of(where, site.number) is not None:
+            own = content.of(where, site.number)
+            if alone.at(where, site.number) or (own is not None and not _by_branch(ev, own)):
                 continue
             key = alike.of(where, site.number)
             if key is not None:
                 drawn = next((step.site for step in key.chain() if step.kind == _DRAWN), None)
                 yield SharedSplit(drawn or site, Site(frame.ref, given), key.source.site, drawn is not None)
+
+
+def _by_branch(ev: Evaluator, reason: Reason) -> bool:
+    """Whether a branch has chosen a value: one process logs with a key of its own, and the others share one."""
+    blocks = ((step.site.number, ev.code(step.site.ref).function.blocks) for step in reason.chain())
+    return any(number == block.test for number, each in blocks for block in each)
 
 
 class Folding:
@@ -116,20 +127,24 @@ def _calls_over_rows(table: Typing, content: Origins) -> Iterator[tuple[Frame, i
         for number, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
             callee, method = ev.callee(frame, call), frame.code.operations[call.function]
             known = ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-            if known is not None and known.by_hand and isinstance(callee, Applied) and not _initializes(ev, callee):
-                yield frame, number, call
+            if known is not None and known.by_hand and isinstance(callee, Applied):
+                if not _initializes(content, known, callee):
+                    yield frame, number, call
             elif runs and isinstance(method, s.Attribute) and method.name in COPIES:
                 made = frame.code.operations[frame.code.root_of(method.base)]
                 if isinstance(made, s.Call) and ev.may_call(frame, made, *table.rows.replicate):
                     yield frame, number, call
 
 
-def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
-    """Whether it is a map of a model's ``init``: each process must make the same parameters, to keep one copy."""
-    operations = evaluator.free_frame(mapped.site.ref).code.operations
+def _initializes(content: Origins, known: Known, mapped: Applied) -> bool:
+    """Whether a map runs a model's ``init``: each process must make the same parameters, to keep one copy."""
+    operations = content.ev.free_frame(mapped.site.ref).code.operations
     call = operations[mapped.site.number]
     given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
-    return isinstance(given, s.Attribute) and given.name in INITIALIZERS
+    run = content.calls.functions_in(known, mapped.arguments)
+    codes = (content.ev.code(each.ref) for each in run if isinstance(each, FunctionValue))
+    named = isinstance(given, s.Attribute) and given.name in INITIALIZERS
+    return named or any(code.calls_named(INITIALIZERS) for code in codes)
 
 
 class AlikeKey(Property):

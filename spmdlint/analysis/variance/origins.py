@@ -395,18 +395,24 @@ class Origins:
             if made is not None:
                 return made
             # What is made as one of a base class is no object of this one.
-            for where, call, value in self.reach.constructed.given(cls, name) if cls == base.cls else ():
+            for where, call, value in self._made_with(cls, name) if cls == base.cls else ():
                 found = self.of(where, value)
                 if found is not None:
-                    return Reason(
-                        Site(where.ref, call), f"an object with this {name!r} is made here", found.kind, found
-                    )
+                    return Reason(call, f"an object with this {name!r} is made here", found.kind, found)
             getter = self.ev.project.methods(cls.ref).get(name)
             if getter is not None and self._is_property(cls.ref, getter):
                 found = self.of_returns(self.ev.free_frame(getter))
                 if found is not None:
                     return self.step(frame, number, f"the property {name!r} returns it", found)
         return None
+
+    def _made_with(self, cls: ClassValue, name: str) -> Iterator[tuple[Frame, Site, int]]:
+        """What the calls that make objects of a class pass for a field, and what their callers pass on to them."""
+        for where, call, value in self.reach.constructed.given(cls, name):
+            yield where, Site(where.ref, call), value
+        for where, call in self.reach.constructed.spreading(cls):
+            for caller, value in self.in_rest(where, "**", name):
+                yield caller, Site(where.ref, call), value
 
     def _of_factories(self, cls: FunctionRef, name: str) -> Reason | None:
         """Why what makes the default of a field gives it the property."""
