@@ -11,8 +11,7 @@ from spmdlint.knowledge.files import read_file
 Deed = Literal[
     "length", "range", "list", "enumerate", "zip", "filter", "map", "iterate", "next", "reverse", "chain", "repeat",
     "takewhile", "islice", "slice", "split", "split evenly", "array", "numbers", "fill", "join", "pad", "space",
-    "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing",
-    "gather", "broadcast", "equal",
+    "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing", "gather", "broadcast", "equal",
 ]  # fmt: skip
 _DEEDS: tuple[Deed, ...] = get_args(Deed)
 

@@ -1,4 +1,4 @@
-"""Which functions make arrays that span processes, and which read a whole array."""
+"""Which functions make arrays that span processes, or records, and which read a whole array."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Reading(Struct, frozen=True):
     eager: frozenset[str]
     reductions: frozenset[str]
     together: frozenset[str]
+    field_makers: frozenset[str]
     passing: frozenset[str]
     next: str
     paired: Mapping[str, int]

@@ -167,8 +167,7 @@ class Effects:
         """Where a function takes a part of an array that no process has as a whole."""
         found = self._parts.get(frame)
         if found is None:
-            traced = frame.ref in self.reach.traced and frame.ref not in self.reach.host
-            taken = () if traced else frame.code.of_kind(s.Subscript)
+            taken = () if self.reach.only_traced(frame.ref) else frame.code.of_kind(s.Subscript)
             found = [(number, each) for number, each in taken if self.placement.indexes_everywhere(frame, each)]
             self._parts[frame] = found
         return found

@@ -94,6 +94,10 @@ class Reach(Struct):
     host: set[FunctionRef] = field(default_factory=set)
     complete: bool = True
 
+    def only_traced(self, ref: FunctionRef) -> bool:
+        """Whether a function runs while JAX traces, and never on the host otherwise."""
+        return ref in self.traced and ref not in self.host
+
     def calling(self, names: Iterable[str]) -> list[FunctionRef]:
         """The functions that call a library function by one of these names, in source order."""
         found = {ref for name in names for ref in self.library_calls.get(name, ())}

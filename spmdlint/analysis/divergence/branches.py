@@ -158,6 +158,7 @@ class Divergences:
     ) -> None:
         self.preview = preview
         self.hazards = hazards
+        self._found: dict[FunctionRef, Sequence[Divergence]] = {}
         self.rows = rows
         self.entries = entries
         self.ev = evaluator
@@ -179,8 +180,11 @@ class Divergences:
 
     def in_function(self, ref: FunctionRef) -> Sequence[Divergence]:
         """The divergences at the conditions of one function."""
-        if ref not in self.reach.host:
-            return ()
+        if ref not in self._found:
+            self._found[ref] = self._looked_for(ref) if ref in self.reach.host else ()
+        return self._found[ref]
+
+    def _looked_for(self, ref: FunctionRef) -> Sequence[Divergence]:
         several = self.preview or self.multi.surely_runs_several(ref.path)
         told = _Told(self.ev.project, [each for each in self.hazards if several or each != "unsteady"])
         frame = self.ev.free_frame(ref)

@@ -186,9 +186,10 @@ class Evaluator(Frames):
         """What a call certainly runs; None if it is not known, or may be one of several."""
         return certain(self.value(frame, call.function)) if isinstance(call, s.Call) else None
 
-    def may_call(self, frame: Frame, call: s.Call, *names: str) -> bool:
-        """Whether a call may run one of some functions of libraries."""
-        return any(isinstance(v, External) and v.name in names for v in self.value(frame, call.function))
+    def may_call(self, frame: Frame, call: s.Operation | None, *names: str) -> bool:
+        """Whether an operation is a call that may run one of some functions of libraries."""
+        called = self.value(frame, call.function) if isinstance(call, s.Call) else ()
+        return any(isinstance(value, External) and value.name in names for value in called)
 
     def _found(self, frame: Frame, root: int) -> Values:
         code = frame.code

@@ -77,7 +77,7 @@ def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:
     operation = evaluator.function(frame).operations[iterable]
     if isinstance(operation, s.Display):
         return numbers(evaluator, frame, operation.elements)
-    return isinstance(operation, s.Call) and evaluator.may_call(frame, operation, "builtins.range")
+    return evaluator.may_call(frame, operation, "builtins.range")
 
 
 def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:

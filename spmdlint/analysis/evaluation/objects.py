@@ -36,6 +36,7 @@ from spmdlint.analysis.evaluation.values import (
     join,
     one,
 )
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -43,18 +44,9 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 _PROPERTIES = ("builtins.property", "functools.cached_property")
-# Classes whose annotated fields are the parameters of their constructor.
+# Classes whose annotated fields are the parameters of their constructor, beside those of JAX's libraries in the table.
 _FIELD_MAKERS = (
-    "dataclasses.dataclass",
-    "flax.struct.dataclass",
-    "chex.dataclass",
-    "equinox.Module",
-    "flax.linen.Module",
-    "flax.training.train_state.TrainState",
-    "typing.NamedTuple",
-    "collections.namedtuple",
-    "pydantic.BaseModel",
-    "msgspec.Struct",
+    *("dataclasses.dataclass", "typing.NamedTuple", "collections.namedtuple", "pydantic.BaseModel", "msgspec.Struct"),
     *(f"attrs.{name}" for name in ("define", "frozen", "mutable")),
     *(f"attr.{name}" for name in ("s", "attrs", "define", "frozen", "mutable")),
 )
@@ -138,7 +130,7 @@ class Objects:
 
     def has_fields(self, cls: ClassValue) -> bool:
         """Whether the annotated fields of the class are the parameters of its constructor."""
-        if any(name in _FIELD_MAKERS for name in self.library_bases(cls)):
+        if any(map(_makes_fields, self.library_bases(cls))):
             return True
         if cls.outer is None:
             return False
@@ -152,7 +144,7 @@ class Objects:
 
     def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
-        return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
+        return any(_makes_fields(name) or name.endswith(".dataclass") for name in names)
 
     def attribute_stores(self, ref: FunctionRef) -> dict[str, list[tuple[FunctionRef, int]]]:
         """The operations in the methods of a class that store to attributes of their receiver."""
@@ -478,3 +470,7 @@ class Objects:
 
 def _annotated(operation: s.Operation) -> bool:
     return isinstance(operation, s.Declare) or (isinstance(operation, s.Store) and operation.annotation is not None)
+
+
+def _makes_fields(name: str) -> bool:
+    return name in _FIELD_MAKERS or name in reading().field_makers

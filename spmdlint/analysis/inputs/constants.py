@@ -153,4 +153,4 @@ def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionR
 
 def _inside(reach: Reach, reason: Reason) -> bool:
     """Whether all steps of a reason are in code that runs only while JAX traces."""
-    return all(step.site.ref in reach.traced and step.site.ref not in reach.host for step in reason.chain())
+    return all(reach.only_traced(step.site.ref) for step in reason.chain())

@@ -22,7 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
 )
-from spmdlint.analysis.inputs.localkeys import OwnRows
+from spmdlint.analysis.inputs.localkeys import ARRAYS, OwnRows
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.element import of_element
@@ -37,7 +37,6 @@ from spmdlint.program.operands import inputs
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 _DRAWN = "drawn"
-_ARRAYS = "jax.numpy."
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 
 
@@ -132,7 +131,7 @@ def _calls_over_rows(table: Typing, content: Origins) -> Iterator[tuple[Frame, i
                     yield frame, number, call
             elif runs and isinstance(method, s.Attribute) and method.name in COPIES:
                 made = frame.code.operations[frame.code.root_of(method.base)]
-                if isinstance(made, s.Call) and ev.may_call(frame, made, *table.rows.replicate):
+                if ev.may_call(frame, made, *table.rows.replicate):
                     yield frame, number, call
 
 
@@ -167,7 +166,7 @@ class AlikeKey(Property):
         callee = origins.ev.callee(frame, operation)
         if not isinstance(callee, External) or not operation.arguments:
             return CONTINUE
-        if callee.name.startswith(_ARRAYS):
+        if callee.name.startswith(ARRAYS):
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         first, known = operation.arguments[0].value, origins.ev.knowledge.get(callee.name)
         if self.table.exact.get(callee.name) == "draw":

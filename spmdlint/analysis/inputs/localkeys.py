@@ -1,4 +1,4 @@
-"""Keys or draws for this process's devices, chosen by an index among the devices of all processes."""
+"""Rows for this process's devices, such as keys and draws, and where an index among all devices chooses one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from spmdlint.program import summary as s
 
 _READS: tuple[type[s.Operation], ...] = (s.Subscript, s.Call)
 _OWN = "these are for the devices of this process"
-_RESHAPE, _ARRAYS = "reshape", "jax.numpy."
+ARRAYS = "jax.numpy."
+_RESHAPE = "reshape"
 
 
 class GlobalIndex(Struct, frozen=True):
@@ -112,7 +113,7 @@ class OwnRows(Property):
         if self._makes(origins.ev, frame, number, operation, callee):
             return Reason(Site(frame.ref, number), _OWN, "own")
         named = method.name if isinstance(method, s.Attribute) else ""
-        puts = isinstance(callee, External) and callee.name.startswith(_ARRAYS)
+        puts = isinstance(callee, External) and callee.name.startswith(ARRAYS)
         if puts or isinstance(callee, ClassValue) or named in COPIES:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         return CONTINUE if isinstance(callee, FunctionValue) else None
@@ -126,7 +127,7 @@ class OwnRows(Property):
         shape = None
         if self.table.exact.get(name) == "draw":
             shape = passed(call, "shape", ("key", "shape"))
-        elif name == f"{_ARRAYS}{_RESHAPE}" and len(given) > 1:
+        elif name == f"{ARRAYS}{_RESHAPE}" and len(given) > 1:
             shape = given[1]
         elif isinstance(method, s.Attribute) and method.name == _RESHAPE and given:
             shape = given[0]
@@ -147,13 +148,9 @@ class OwnRows(Property):
         """The keys but those for the host: ``key, *keys = split(key, own + 1)``."""
         split = resolved(ev, frame, rest.value)
         call = frame.code.operations[split]
-        if (
-            not isinstance(call, s.Call)
-            or len(call.arguments) < 2
-            or not ev.may_call(frame, call, *self.table.rows.split)
-        ):
-            return None
-        more = frame.code.operations[call.arguments[1].value]
+        count = call.arguments[1:2] if isinstance(call, s.Call) else ()
+        splits = bool(count) and ev.may_call(frame, call, *self.table.rows.split)
+        more = frame.code.operations[count[0].value] if splits else None
         if not isinstance(more, s.Binary) or more.operator != "+":
             return None
         devices, kept = (certain(ev.value(frame, each)) for each in (more.left, more.right))

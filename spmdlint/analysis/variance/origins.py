@@ -331,7 +331,7 @@ class Origins:
 
         So it is in a method of the record that only such code calls.
         """
-        if self.ev.objects.field_names(base.cls) is None or not self._only_traced(frame.ref):
+        if self.ev.objects.field_names(base.cls) is None or not self.reach.only_traced(frame.ref):
             return False
         root = frame.code.operations[frame.code.root_of(number)]
         if not isinstance(root, s.Parameter) or not self._is_receiver(frame, root):
@@ -345,10 +345,9 @@ class Origins:
         method = caller.code.operations[call.function] if isinstance(call, s.Call) else None
         base = caller.code.root_of(method.base) if isinstance(method, s.Attribute) else number
         root = caller.code.operations[base]
-        return isinstance(root, s.Parameter) and self._only_traced(caller.ref) and not self._is_receiver(caller, root)
-
-    def _only_traced(self, ref: FunctionRef) -> bool:
-        return ref in self.reach.traced and ref not in self.reach.host
+        return (
+            isinstance(root, s.Parameter) and self.reach.only_traced(caller.ref) and not self._is_receiver(caller, root)
+        )
 
     def _is_receiver(self, frame: Frame, parameter: s.Parameter) -> bool:
         receiver = frame.code.function.formals[:1] if self.ev.project.enclosing_class(frame.ref) is not None else ()

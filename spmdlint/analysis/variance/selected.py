@@ -174,4 +174,4 @@ def _counts_or_is(ev: Evaluator, frame: Frame, loop: int, number: int, depth: in
 def _counts(ev: Evaluator, frame: Frame, step: s.Next) -> bool:
     """Whether a loop counts its iterations, by `range` or `enumerate`."""
     call = frame.code.operations[step.iterable]
-    return isinstance(call, s.Call) and ev.may_call(frame, call, "builtins.range", "builtins.enumerate")
+    return ev.may_call(frame, call, "builtins.range", "builtins.enumerate")
