@@ -6,29 +6,20 @@ folded into it, or a function passes it to another. If anything else is done to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import COPIES
-from spmdlint.analysis.evaluation.values import (
-    Applied,
-    External,
-    Frame,
-    FunctionValue,
-    Site,
-    Values,
-    certain,
-)
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, Values, certain
 from spmdlint.analysis.inputs.localkeys import ARRAYS, OwnRows
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
-from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -54,12 +45,12 @@ class SharedSplit(Struct, frozen=True):
 
 def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
     """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
-    ev, folding, alone = content.ev, Folding(content), Alone(content.ev)
+    ev, maps, alone = content.ev, MapsOfKeys(content), Alone(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
     rows = Origins(ev, content.calls, content.reach, OwnRows(table))
     told = set[Site]()
-    for frame, given, call in _calls_over_rows(table, content):
-        taken = () if folding.in_map(ev.value(frame, call.function)) else call.arguments
+    for frame, given, call in _calls_over_rows(table, content, maps):
+        taken = () if maps.in_map(ev.value(frame, call.function)) else call.arguments
         made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
         for site in [each for each in made if each not in told]:
             told.add(site)
@@ -79,8 +70,8 @@ def _by_branch(ev: Evaluator, reason: Reason) -> bool:
     return any(number == block.test for number, each in blocks for block in each)
 
 
-class Folding:
-    """Maps that make a key of its own for each of all devices: they fold the index of the device into what they get."""
+class MapsOfKeys:
+    """What maps do with keys: they fold the index of the device into them, or make the parameters of a model."""
 
     def __init__(self, content: Origins) -> None:
         self.ev = content.ev
@@ -90,7 +81,17 @@ class Folding:
 
     def in_map(self, callees: Values) -> bool:
         """Whether a map runs a function, itself or through others, that folds the index of a device into a key."""
-        callee = certain(callees) if self._folds else None
+        return bool(self._folds) and self._runs(certain(callees), self._folds)
+
+    def initializes(self, mapped: Applied) -> bool:
+        """Whether a map runs a model's ``init``, so that each process must make the same parameters."""
+        operations = self.ev.free_frame(mapped.site.ref).code.operations
+        call = operations[mapped.site.number]
+        given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
+        named = isinstance(given, s.Attribute) and given.name in INITIALIZERS
+        return named or self._runs(mapped, self._initializing)
+
+    def _runs(self, callee: Value | None, wanted: Collection[FunctionRef]) -> bool:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
         if known is None or not isinstance(callee, Applied):
             return False
@@ -99,12 +100,16 @@ class Folding:
         seen: set[FunctionRef] = set()
         while pending:
             ref = pending.pop()
-            if ref in self._folds:
+            if ref in wanted:
                 return True
             if ref not in seen:
                 seen.add(ref)
                 pending += self._called.get(ref, ())
         return False
+
+    @cached_property
+    def _initializing(self) -> set[FunctionRef]:
+        return {ref for ref in self.ev.project.functions() if self.ev.code(ref).calls_named(INITIALIZERS)}
 
     @cached_property
     def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
@@ -114,7 +119,7 @@ class Folding:
         return found
 
 
-def _calls_over_rows(table: Typing, content: Origins) -> Iterator[tuple[Frame, int, s.Call]]:
+def _calls_over_rows(table: Typing, content: Origins, maps: MapsOfKeys) -> Iterator[tuple[Frame, int, s.Call]]:
     """The calls of maps that pass each device a row, except of those that make the parameters of a model.
 
     Also of what is put beside replicated values, ``replicate(state).replace(key=...)``, if it is known to run.
@@ -127,23 +132,12 @@ def _calls_over_rows(table: Typing, content: Origins) -> Iterator[tuple[Frame, i
             callee, method = ev.callee(frame, call), frame.code.operations[call.function]
             known = ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
             if known is not None and known.by_hand and isinstance(callee, Applied):
-                if not _initializes(content, known, callee):
+                if not maps.initializes(callee):
                     yield frame, number, call
             elif runs and isinstance(method, s.Attribute) and method.name in COPIES:
                 made = frame.code.operations[frame.code.root_of(method.base)]
                 if ev.may_call(frame, made, *table.rows.replicate):
                     yield frame, number, call
-
-
-def _initializes(content: Origins, known: Known, mapped: Applied) -> bool:
-    """Whether a map runs a model's ``init``: each process must make the same parameters, to keep one copy."""
-    operations = content.ev.free_frame(mapped.site.ref).code.operations
-    call = operations[mapped.site.number]
-    given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
-    run = content.calls.functions_in(known, mapped.arguments)
-    codes = (content.ev.code(each.ref) for each in run if isinstance(each, FunctionValue))
-    named = isinstance(given, s.Attribute) and given.name in INITIALIZERS
-    return named or any(code.calls_named(INITIALIZERS) for code in codes)
 
 
 class AlikeKey(Property):

@@ -94,6 +94,9 @@ class OwnRows(Property):
         self.table = table
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
+        split = split_for_own_devices(self.table, origins.ev.value(frame, number))
+        if split is not None:
+            return Reason(split, _OWN, "own")
         if isinstance(operation, s.Item) and operation.star:
             return self._but_one(origins.ev, frame, operation)
         if isinstance(operation, (s.Item, s.Subscript)):
@@ -110,7 +113,7 @@ class OwnRows(Property):
         if not isinstance(operation, s.Call):
             return CONTINUE if isinstance(operation, CARRIES) else None
         callee, method = origins.ev.callee(frame, operation), frame.code.operations[operation.function]
-        if self._makes(origins.ev, frame, number, operation, callee):
+        if self._makes(origins.ev, frame, operation, callee):
             return Reason(Site(frame.ref, number), _OWN, "own")
         named = method.name if isinstance(method, s.Attribute) else ""
         puts = isinstance(callee, External) and callee.name.startswith(ARRAYS)
@@ -118,10 +121,8 @@ class OwnRows(Property):
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         return CONTINUE if isinstance(callee, FunctionValue) else None
 
-    def _makes(self, ev: Evaluator, frame: Frame, number: int, call: s.Call, callee: Value | None) -> bool:
-        """Whether a call splits or draws so many, or reshapes what it is given to so many."""
-        if split_for_own_devices(self.table, ev.value(frame, number)) == Site(frame.ref, number):
-            return True
+    def _makes(self, ev: Evaluator, frame: Frame, call: s.Call, callee: Value | None) -> bool:
+        """Whether a call draws so many, or reshapes what it is given to so many."""
         given = [argument.value for argument in call.arguments if argument.keyword is None]
         method, name = frame.code.operations[call.function], callee.name if isinstance(callee, External) else ""
         shape = None
