@@ -83,6 +83,16 @@ _SAME_EVERYWHERE = (
     "An array of which each device has a copy has one value. Compute it in the same way on every process, or take that "
     "of one process with multihost_utils.broadcast_one_to_all."
 )
+_ON_ONE = (
+    "This is put on a device selected by its index among the devices of all processes. It belongs to one process: the "
+    "others cannot read what is put there, and JAX raises, at once or at the first read."
+)
+_SELECT = "Select from jax.local_devices(), which also takes a backend."
+_ON_EACH = (
+    "An array is put on each of the devices of all processes, and JAX raises: nothing can be copied from here to a "
+    "device of a different process."
+)
+_LIST = "Pass jax.local_devices(), or use jax.device_put with a sharding over the devices of all."
 
 
 class LocalGlobalMixup(Rule):
@@ -146,11 +156,7 @@ class LocalGlobalMixup(Rule):
 
     def _placed(self, program: Program, found: Placed) -> Diagnostic:
         if found.reason is None:
-            message = (
-                "This is put on a device selected by its index among the devices of all processes. It belongs to one "
-                "process: the others cannot read what is put there, and JAX raises, at once or at the first read."
-            )
-            way_out = "Select from jax.local_devices(), which also takes a backend."
+            message, way_out = (_ON_EACH, _LIST) if found.each else (_ON_ONE, _SELECT)
         else:
             source = found.reason.source
             where = program.where(source.site, program.place(found.site).path)

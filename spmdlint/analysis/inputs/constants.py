@@ -23,7 +23,7 @@ _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "ja
 # An optimizer made outside of traced code: its settings become constants of the program.
 _STEPS = frozenset(("update",))
 _ARITHMETIC = frozenset("+ - * / // **".split())
-_KINDS = ("identity", "group", "clock", "entropy", "host")
+_KINDS = ("identity", "group", "clock", "entropy", "host", "data")
 
 
 class TracedConstant(Struct, frozen=True):
@@ -51,11 +51,11 @@ def traced_constants(
     told: dict[Site, TracedConstant] = {}
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
-        kinds = (*_KINDS, "data") if preview else _KINDS
-        for at, name, reason, shapes in _in_function(evaluator, reach, facets, frame, kinds, over_all=ref in over_all):
-            if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
+        for at, name, reason, shapes in _in_function(evaluator, reach, facets, frame, over_all=ref in over_all):
+            computed = ref in over_all and reason.kind != "data" and _several(multi, ref, reason)
+            if preview or _inside(reach, reason) or computed:
                 way = way_from_tracing(reach, ref)
-                source = reason.source.site
+                source = reason.cause.site
                 # One value may be passed on to many functions: the place to fix is where it comes in.
                 if way is not None and (source not in told or source.ref == ref):
                     told[source] = TracedConstant(at, name, reason, way, shapes)
@@ -69,7 +69,7 @@ def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
 
 
 def _in_function(
-    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...], *, over_all: bool
+    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, *, over_all: bool
 ) -> Iterator[tuple[Site, str, Reason, bool]]:
     """Each operation of a function that is given such a value, its name, why it differs, and if it decides the shape.
 
@@ -86,7 +86,7 @@ def _in_function(
                 name, given = _worked_on(frame, function.operations[number])
             for value in given:
                 reason = facets.content.of(frame, value)
-                if reason is None or reason.kind not in kinds:
+                if reason is None or reason.kind not in _KINDS:
                     continue
                 arithmetic = isinstance(function.operations[number], s.Binary) and _inside(reach, reason)
                 if worked_on and not over_all and not arithmetic:
@@ -152,5 +152,9 @@ def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionR
 
 
 def _inside(reach: Reach, reason: Reason) -> bool:
-    """Whether all steps of a reason are in code that runs only while JAX traces."""
-    return all(reach.only_traced(step.site.ref) for step in reason.chain())
+    """Whether a value becomes one of this process in code that runs only while JAX traces, and does not leave it.
+
+    Numbers do where they are drawn, although the host has seeded their generator.
+    """
+    steps = reason.chain()
+    return all(reach.only_traced(step.site.ref) for step in steps[steps.index(reason.cause) :])

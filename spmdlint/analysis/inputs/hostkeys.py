@@ -6,6 +6,7 @@ folded into it, or a function passes it to another. If anything else is done to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
@@ -27,6 +28,7 @@ from spmdlint.program.operands import inputs
 
 INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
+_INIT = re.compile(r"init\w*params")
 _DRAWN = "drawn"
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 
@@ -45,12 +47,12 @@ class SharedSplit(Struct, frozen=True):
 
 def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
     """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
-    ev, maps, alone = content.ev, MapsOfKeys(content), Alone(content.ev)
+    ev, uses, alone = content.ev, UsesOfKeys(content), Alone(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
     rows = Origins(ev, content.calls, content.reach, OwnRows(table))
     told = set[Site]()
-    for frame, given, call in _calls_over_rows(table, content, maps):
-        taken = () if maps.in_map(ev.value(frame, call.function)) else call.arguments
+    for frame, given, call in _calls_over_rows(table, content, uses):
+        taken = () if uses.in_map(ev.value(frame, call.function)) else call.arguments
         made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
         for site in [each for each in made if each not in told]:
             told.add(site)
@@ -70,8 +72,8 @@ def _by_branch(ev: Evaluator, reason: Reason) -> bool:
     return any(number == block.test for number, each in blocks for block in each)
 
 
-class MapsOfKeys:
-    """What maps do with keys: they fold the index of the device into them, or make the parameters of a model."""
+class UsesOfKeys:
+    """What functions and maps do with keys: fold the index of the device into them, or make a model's parameters."""
 
     def __init__(self, content: Origins) -> None:
         self.ev = content.ev
@@ -83,19 +85,22 @@ class MapsOfKeys:
         """Whether a map runs a function, itself or through others, that folds the index of a device into a key."""
         return bool(self._folds) and self._runs(certain(callees), self._folds)
 
-    def initializes(self, mapped: Applied) -> bool:
-        """Whether a map runs a model's ``init``, so that each process must make the same parameters."""
-        operations = self.ev.free_frame(mapped.site.ref).code.operations
-        call = operations[mapped.site.number]
-        given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
-        named = isinstance(given, s.Attribute) and given.name in INITIALIZERS
-        return named or self._runs(mapped, self._initializing)
+    def initializes(self, callee: Value | None) -> bool:
+        """Whether a function, or what is mapped or compiled, runs a model's ``init``."""
+        if isinstance(callee, Applied):
+            call = self.ev.code(callee.site.ref).operations[callee.site.number]
+            given = call.arguments[:1] if isinstance(call, s.Call) else ()
+            named = (self.ev.code(callee.site.ref).operations[each.value] for each in given)
+            if any(isinstance(each, s.Attribute) and each.name in INITIALIZERS for each in named):
+                return True
+        return self._runs(callee, self._initializing)
 
     def _runs(self, callee: Value | None, wanted: Collection[FunctionRef]) -> bool:
+        """Whether a function, or what is mapped or compiled, is one of these, or calls one."""
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-        if known is None or not isinstance(callee, Applied):
-            return False
-        run = self.content.calls.functions_in(known, callee.arguments)
+        run = {callee}
+        if known is not None and isinstance(callee, Applied):
+            run = {*self.content.calls.functions_in(known, callee.arguments)}
         pending = [function.ref for function in run if isinstance(function, FunctionValue)]
         seen: set[FunctionRef] = set()
         while pending:
@@ -109,7 +114,10 @@ class MapsOfKeys:
 
     @cached_property
     def _initializing(self) -> set[FunctionRef]:
-        return {ref for ref in self.ev.project.functions() if self.ev.code(ref).calls_named(INITIALIZERS)}
+        """Functions that call such a method, or that are named for it."""
+        functions = [(ref, self.ev.code(ref)) for ref in self.ev.project.functions()]
+        named = {ref for ref, code in functions if _INIT.match(code.function.name)}
+        return named | {ref for ref, code in functions if code.calls_named(INITIALIZERS)}
 
     @cached_property
     def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
@@ -119,7 +127,7 @@ class MapsOfKeys:
         return found
 
 
-def _calls_over_rows(table: Typing, content: Origins, maps: MapsOfKeys) -> Iterator[tuple[Frame, int, s.Call]]:
+def _calls_over_rows(table: Typing, content: Origins, uses: UsesOfKeys) -> Iterator[tuple[Frame, int, s.Call]]:
     """The calls of maps that pass each device a row, except of those that make the parameters of a model.
 
     Also of what is put beside replicated values, ``replicate(state).replace(key=...)``, if it is known to run.
@@ -132,7 +140,7 @@ def _calls_over_rows(table: Typing, content: Origins, maps: MapsOfKeys) -> Itera
             callee, method = ev.callee(frame, call), frame.code.operations[call.function]
             known = ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
             if known is not None and known.by_hand and isinstance(callee, Applied):
-                if not maps.initializes(callee):
+                if not uses.initializes(callee):
                     yield frame, number, call
             elif runs and isinstance(method, s.Attribute) and method.name in COPIES:
                 made = frame.code.operations[frame.code.root_of(method.base)]

@@ -33,12 +33,14 @@ _OWN = ("data", "identity")
 class Placed(Struct, frozen=True):
     """A value that is put on the first of all devices, or on all devices although it is a process's own.
 
-    ``devices`` says where these are listed, or where their mesh is made; ``reason``, in the second case, why the value
-    differs, and ``copied`` whether each device gets a copy of it.
+    ``devices`` says where these are listed, or where their mesh is made; ``each`` whether an array is put on each of
+    those listed. ``reason``, in the second case, is why the value differs, and ``copied`` says whether each device gets
+    a copy of it.
     """
 
     site: Site
     devices: Site
+    each: bool = False
     reason: Reason | None = None
     copied: bool = False
 
@@ -74,18 +76,20 @@ class Placements:
             if names is None or use.site in told or not isinstance(call, s.Call) or use.frame not in self.reach.trusted:
                 continue
             found = self._placed(frame, use, call, *names)
-            if found is not None and not self._by_some(frame, use.site.number):
+            if found is not None and not self._by_some(frame, use.site.number, each=found.each):
                 told.add(use.site)
                 yield found
 
     def _placed(self, frame: Frame, use: MapUse, call: s.Call, what: str, where: str) -> Placed | None:
         positional = (what, where) if what else (where,)
         target, value = passed(call, where, positional), passed(call, what, positional) if what else None
-        listed = self._first_of_all(frame, target) if target is not None else None
+        known = self.ev.knowledge.get(use.applied.name)
+        each = known is not None and known.per_device
+        listed = self._of_others(frame, target, each=each) if target is not None else None
         if listed is not None:
             sure = frame.code.function.block_of[use.site.number] in self.reach.certainty.blocks(frame)
             tried = any(clauses_around(frame.code.function, use.site.number))
-            return Placed(use.site, listed) if sure and not tried and self.multi.needs(frame.ref.path) else None
+            return Placed(use.site, listed, each) if sure and not tried and self.multi.needs(frame.ref.path) else None
         if value is None or frame.ref not in self.reach.host:
             return None
         sharding = self.ev.argument(use.applied, where)
@@ -94,23 +98,27 @@ class Placements:
         reason = self.content.of(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
-        return Placed(use.site, mesh.source.site, reason, bool(to) and all(copied(self.ev, each) for each in to))
+        everywhere = bool(to) and all(copied(self.ev, one) for one in to)
+        return Placed(use.site, mesh.source.site, reason=reason, copied=everywhere)
 
-    def _first_of_all(self, frame: Frame, number: int) -> Site | None:
-        """Where all devices are listed, if this is one of them by a literal index."""
-        element = frame.code.operations[resolved(self.ev, frame, number)]
-        if not isinstance(element, s.Subscript) or not isinstance(frame.code.operations[element.index], s.Const):
-            return None
-        made = certain(self.ev.value(frame, element.base))
+    def _of_others(self, frame: Frame, number: int, *, each: bool) -> Site | None:
+        """Where all devices are listed, if these are they, for ``each`` of them, or one of them by a literal index."""
+        element, base = frame.code.operations[resolved(self.ev, frame, number)], number
+        if not each:
+            if not isinstance(element, s.Subscript) or not isinstance(frame.code.operations[element.index], s.Const):
+                return None
+            base = element.base
+        made = certain(self.ev.value(frame, base))
         if isinstance(made, Applied) and self.quantities.table.lists.get(made.name) == "device":
             whole = not made.arguments.positional and not made.arguments.keywords
             return made.site if whole or self.multi.starts(frame.ref.path) else None
-        listed = self.quantities.of(frame, element.base)
+        listed = self.quantities.of(frame, base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 
-    def _by_some(self, frame: Frame, number: int) -> bool:
-        """Whether only one process, or a single-process job, reaches a call."""
-        if self.conditions.alone(frame, frame.code.function.block_of[number]):
-            return True
+    def _by_some(self, frame: Frame, number: int, *, each: bool) -> bool:
+        """Whether a single-process job reaches a call, or only the process whose device it may be, not ``each``."""
+        alone = self.conditions.alone(frame, frame.code.function.block_of[number])
+        if alone or each:
+            return alone
         guard = guarded(self.content, self.control, frame, number)
         return guard is not None or called_by_some(self.content, self.control, frame.ref) is not None

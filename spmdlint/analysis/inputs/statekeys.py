@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site, certain
-from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
+from spmdlint.analysis.evaluation.values import Frame, Instance, Site
+from spmdlint.analysis.inputs.hostkeys import INITIALIZERS, UsesOfKeys
 from spmdlint.analysis.inputs.replicas import trains_together
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -15,8 +15,6 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
-_INSIDE = 3
-"""How many functions below the call that makes the state the model or the optimizer may be initialized."""
 # How words in the names of keys end.
 _KEYS = ("key", "keys", "rng", "rngs", "seed")
 
@@ -40,6 +38,7 @@ class StateKeys:
         self.content = content
         self.multi = multi
         self.preview = preview
+        self._uses = UsesOfKeys(content)
 
     def found(self) -> Iterator[tuple[Site, Reason]]:
         """Calls that make state with such a key, where all processes train on it together.
@@ -63,49 +62,28 @@ class StateKeys:
                     yield Site(ref, number), reason
 
     def _replicated(self, frame: Frame) -> frozenset[int]:
-        """The operations that make what this function replicates to the devices."""
+        """The operations that make what this function replicates, without the keys before one that makes a model."""
+        calls = list(frame.code.calls_in(sorted(self.ev.live_blocks(frame))))
+        own = {number for number, call in calls if self._own_key(frame, call) is not None}
+        copied = (call for _, call in calls if self.ev.may_call(frame, call, *self.table.rows.replicate))
+        pending = [each.value for call in copied for each in call.arguments[:1]]
         found: set[int] = set()
-        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            callee = self.ev.callee(frame, call)
-            if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
-                self._follow(frame, call.arguments[0].value, found)
+        while pending:
+            number = pending.pop()
+            operation = frame.code.operations[number]
+            if number in found or number in own:
+                pass
+            elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+                pending += self.ev.reaching(frame, number, operation.name)
+            else:
+                pending += inputs(operation)
+            found.add(number)
         return frozenset(found)
-
-    def _follow(self, frame: Frame, number: int, found: set[int]) -> None:
-        """Add the operations that a value is made from in its function."""
-        if number in found:
-            return
-        found.add(number)
-        operation = frame.code.operations[number]
-        if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-            inner: tuple[int, ...] = tuple(self.ev.reaching(frame, number, operation.name))
-        elif isinstance(operation, s.Call) and self._own_key(frame, operation) is not None:
-            return  # the keys before this one are not what the state is made with
-        else:
-            inner = inputs(operation)
-        for each in inner:
-            self._follow(frame, each, found)
 
     def _own_key(self, frame: Frame, call: s.Call) -> int | None:
         """The key that a function of the project is given, which initializes a model or an optimizer with it."""
         key = next((a.value for a in call.arguments if self._is_key(frame, a.value)), None)
-        return key if key is not None and self._initializes(frame, call, _INSIDE) else None
-
-    def _initializes(self, frame: Frame, call: s.Call, depth: int) -> bool:
-        """Whether a function of the project does so, judging by its name or by the methods that it calls."""
-        callee = self.ev.callee(frame, call)
-        while isinstance(callee, Applied) and callee.arguments.positional:
-            callee = certain(callee.arguments.positional[0])  # compiled
-        if not isinstance(callee, FunctionValue) or depth == 0:
-            return False
-        inside = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
-        inside = inside or self.ev.free_frame(callee.ref)
-        calls = list(inside.code.calls_in(sorted(self.ev.live_blocks(inside))))
-        called = (inside.code.operations[inner.function] for _, inner in calls)
-        if any(isinstance(method, s.Attribute) and method.name in INITIALIZERS for method in called):
-            return True
-        named = inside.code.function.name.startswith("init") and "params" in inside.code.function.name
-        return named or any(self._initializes(inside, inner, depth - 1) for _, inner in calls)
+        return key if key is not None and self._uses.initializes(self.ev.callee(frame, call)) else None
 
     def _initial_key(self, frame: Frame, call: s.Call) -> int | None:
         """The key that ``model.init(key, ...)`` is given."""

@@ -29,8 +29,8 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _DEPTH = 12
-_HELPERS = 2
-"""The most functions inside one another that hand on a first row."""
+_HELPERS = 3
+"""The most functions inside one another that hand on a first row, with the one that takes it."""
 
 
 class OneRow(Struct, frozen=True):
@@ -122,7 +122,9 @@ class Outputs:
             return None
         callee = self.ev.callee(frame, operation)
         if isinstance(callee, FunctionValue):
-            return self._read_by(callee, operation, depth)
+            taken, called = self._read_by(callee, depth), self.ev.code(callee.ref).function
+            bound = callee.receiver is not None
+            return passed_to(called, operation, taken.name, bound=bound) if taken is not None else None
         if not isinstance(callee, External):
             return None
         if callee.name in self.table.rows.first:
@@ -131,19 +133,17 @@ class Outputs:
             return self._put_into(frame, operation.arguments[0].value)
         if self.table.rules.get(callee.name) == "tree" and len(operation.arguments) == 2:
             function = certain(self.ev.value(frame, operation.arguments[0].value))
-            if isinstance(function, FunctionValue) and self._takes_first(function):
+            if isinstance(function, FunctionValue) and self._read_by(function, depth) is not None:
                 return operation.arguments[1].value
         return None
 
-    def _read_by(self, helper: FunctionValue, call: s.Call, depth: int) -> int | None:
-        """The argument of which a function of the project returns the first row."""
+    def _read_by(self, helper: FunctionValue, depth: int) -> s.Parameter | None:
+        """The parameter of which a function of the project returns the first row."""
         inside = self.ev.free_frame(helper.ref)
         returned = [each.value for _, each in inside.code.returns if each.value is not None]
         read = self._read(inside, returned[0], depth - 1) if len(returned) == 1 and depth else None
         taken = inside.code.operations[inside.code.root_of(read)] if read is not None else None
-        if not isinstance(taken, s.Parameter):
-            return None
-        return passed_to(inside.code.function, call, taken.name, bound=helper.receiver is not None)
+        return taken if isinstance(taken, s.Parameter) else None
 
     def _put_into(self, frame: Frame, number: int) -> int | None:
         """The value that a loop appends to a list."""
@@ -160,16 +160,6 @@ class Outputs:
     def _is_first(self, frame: Frame, operation: s.Subscript) -> bool:
         index = constant(self.ev.value(frame, operation.index))
         return index is not None and type(index.value) is int and index.value in (0, -1)
-
-    def _takes_first(self, function: FunctionValue) -> bool:
-        """Whether a function is ``lambda x: x[0]``."""
-        frame = self.ev.free_frame(function.ref)
-        operations = self.ev.function(frame).operations
-        returned = [operations[o.value] for o in operations if isinstance(o, s.Return) and o.value is not None]
-        if len(returned) != 1 or not isinstance(returned[0], s.Subscript):
-            return False
-        base = operations[returned[0].base]
-        return isinstance(base, (s.Load, s.Parameter)) and self._is_first(frame, returned[0])
 
     # -- the outputs that values are
 

@@ -252,9 +252,10 @@ class Length(Property):
             how = "a stride by process index, with the remainder not distributed"
             return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
-            if padded(origins, frame, operation.base):
+            windows = Windows(self.content)
+            if padded(origins, frame, operation.base) and not windows.is_capped(frame, index.upper):
                 return None
-            found = Windows(self.content).differs(frame, index.lower, index.upper, cut=True)
+            found = windows.differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by process index")
         end = index.lower if index.lower is not None else index.upper
         if end is None:

@@ -12,7 +12,7 @@ _PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
 
 
-_PRECEDENCE = ("identity", "group", "data", "ragged", "named", "entropy", "clock", "host")
+_PRECEDENCE = ("identity", "group", "data", "ragged", "named", "entropy", "hash", "clock", "stamp", "host")
 """The kinds of sources, the surest first; all others come after them."""
 
 

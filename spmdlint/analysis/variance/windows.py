@@ -141,6 +141,10 @@ class Windows:
         block = function.block_of[number]
         return self.content.property.chosen(self.content, frame, repr(operation.name), places, block)
 
+    def is_capped(self, frame: Frame, end: int) -> bool:
+        """Whether an end is ``min(end, n)``, as where the last window may run over what there is."""
+        return self._uncapped(frame, end) != end
+
     def _uncapped(self, frame: Frame, end: int) -> int:
         """The value of ``end`` in ``min(end, n)``."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
