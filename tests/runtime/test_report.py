@@ -142,7 +142,7 @@ def test_every_kind_has_rules_and_advice() -> None:
 
 def test_the_text_names_only_rules_that_can_be_looked_up() -> None:
     report = diverged("missing", "words", 3, {})
-    assert "may explain it: SPMD301, SPMD302," in as_text(report)
+    assert "may explain it: SPMD301, SPMD303," in as_text(report)
     assert "may explain it: SPMD301 (" in as_text(report, {"SPMD301", "SPMD999"})
     assert "may explain it" not in as_text(report, set())
     assert report.explained_by == list(EXPLAINED_BY["missing"])
@@ -182,13 +182,13 @@ def test_findings_on_the_lines_come_before_those_that_lead_there(tmp_path: Path)
         "def one():\n    for n in many:\n        helper()\ndef two():\n    if mine:\n        helper()\n"
     )
     looped, guarded, other = (
-        finding("SPMD302", script, 6, related=7),
+        finding("SPMD303", script, 6, related=7),
         finding("SPMD301", script, 7, related=2),
         finding("SPMD301", script, 10, related=2),
     )
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "b", str(script), 3, [f"{script}:7"])})
     assert join_to(report, script, [other, looped, guarded]) == [f"{script}:7", f"{script}:6"]
-    assert report.explained_by == ["SPMD301", "SPMD302"]
+    assert report.explained_by == ["SPMD301", "SPMD303"]
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "b", str(script), 3)})
     assert join_to(report, script, [other]) == [f"{script}:10"]  # who called the helper is not known
     assert report.explained_by == ["SPMD301"]
