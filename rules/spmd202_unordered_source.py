@@ -13,11 +13,12 @@ _WAY_OUT = {
     "listing": "Sort the listing with sorted(...) where it is made.",
     "shuffled": "Take the share first and shuffle it afterwards, or pass a seed that all processes share, such as "
     "ReadConfig(shuffle_seed=...).",
+    "completion": "Iterate over the tasks in the order in which they were started, or sort their results by a key.",
 }
 
 
-class ListingOrder(OrderedRule):
-    """An unsorted folder listing is divided between processes, numbered, or looped over with parallel calls.
+class UnorderedSource(OrderedRule):
+    """The order of a folder listing, or of tasks that complete, decides what a process gets, numbers or calls.
 
     ## What it does
 
@@ -29,11 +30,18 @@ class ListingOrder(OrderedRule):
     `tf.data.Dataset.list_files`, which shuffles by default, and those that `tensorflow_datasets` reads with
     `shuffle_files=True` and no seed. A listing that went through `sorted(...)` or `.sort()` is safe.
 
+    Also finds loops over `as_completed`, `imap_unordered` and similar functions that make a parallel call for each
+    result, shares by process index of results that were collected in that order, and arrays over the devices of all
+    processes whose columns are.
+
     ## Why it matters
 
     A file system may list a folder in any order, and two hosts may get different orders. The shares then silently
     overlap and leave files out: the model sees some examples twice and some never. Parallel calls along the listing
     pair different files. The number of a class, or of a row in a table, differs between hosts.
+
+    Which task completes first differs between processes as well. They make their parallel calls for different results
+    at the same time: they combine values that do not belong together, or hang because the shapes differ.
 
     ## Example
 
@@ -45,6 +53,19 @@ class ListingOrder(OrderedRule):
     def my_files(folder):
         names = os.listdir(folder)
         return names[jax.process_index() :: jax.process_count()]
+    ```
+
+    ```python
+    from concurrent import futures
+
+    import jax
+
+    jax.distributed.initialize()
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+
+    def reduce_all(pool, loads):
+        running = [pool.submit(load) for load in loads]
+        return [total(done.result()) for done in futures.as_completed(running)]
     ```
 
     ## Use instead
@@ -59,28 +80,45 @@ class ListingOrder(OrderedRule):
         return names[jax.process_index() :: jax.process_count()]
     ```
 
+    ```python
+    import jax
+
+    jax.distributed.initialize()
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+
+    def reduce_all(pool, loads):
+        running = [pool.submit(load) for load in loads]
+        return [total(task.result()) for task in running]
+    ```
+
     ## Limits
 
     Listings made by other libraries are not known, nor are shares that data loaders other than grain take of a list. A
     share that is recognised only by its variable names (`files[shard_index::num_shards]`) counts if one of the files
     involved looks like part of a multi-process program.
+
+    Queues and callbacks are not followed. Without `--preview`, loops over what has completed are reported only if the
+    program names something that is of no use to a single process, such as `jax.distributed.initialize`: in other
+    programs the order makes no difference. Calls of a bare `jit` count there if they take their own previous result, as
+    a training step does, in a program that looks like a multi-process program.
     """
 
     code = "SPMD202"
-    name = "listing-order"
+    name = "unordered-source"
+    merged = ("listing-order", "SPMD203 completion-order")
     several = True
     partly_preview = True
-    kept = "the order of a listing"
     listed = "an unsorted listing"
-    mend = _WAY_OUT["listing"]
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for breach in program.breaches(self.code):
             yield self.argument(program, breach, _WAY_OUT[breach.reason.kind], self._fix(program, breach))
         for numbers in program.numbers("listing"):
-            yield self.numbered(program, numbers, self.mend, self._fix(program, numbers))
+            yield self.numbered(program, numbers, _WAY_OUT["listing"], self._fix(program, numbers))
         for found in program.listings():
-            if found.reason.kind in ("listing", "shuffled"):
+            if found.reason.kind == "completion":
+                yield self._completed(program, found)
+            elif found.reason.kind in _WAY_OUT:
                 yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
@@ -106,6 +144,19 @@ class ListingOrder(OrderedRule):
             related=tuple(related),
             fix=self._fix(program, found),
             cause=program.cause(found.reason),
+        )
+
+    def _completed(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
+        call = getattr(found, "call", None)
+        what = "so the share of each process holds" if call is None else f"so {program.call_name(call)} is called for"
+        return self.finding(
+            message=(
+                f"The order here differs between processes ({found.reason.source.text}), {what} results that the "
+                "others do not expect."
+            ),
+            place=program.place(found.site),
+            help=_WAY_OUT["completion"],
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )
 
     def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers | Breach) -> Fix | None:
