@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes.free import Unbound as Unbound
     from spmdlint.analysis.axes.missing import MissingAxis as MissingAxis
     from spmdlint.analysis.axes.optional import LeftOut as LeftOut
+    from spmdlint.analysis.axes.permutations import BadGroups as BadGroups
+    from spmdlint.analysis.axes.permutations import BadPermutation as BadPermutation
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh
     from spmdlint.analysis.callgraph.wrapped import Wrapped as Wrapped
     from spmdlint.analysis.divergence.branches import Divergence as Divergence
