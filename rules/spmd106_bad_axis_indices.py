@@ -132,15 +132,15 @@ def _of_permutation(found: BadPermutation) -> tuple[str, str]:
                 f"devices, numbered from 0: {found.device})."
             ),
             (
-                "For a shift without wrap-around, leave out the pairs at the end: for i in range(n - 1); for a ring, take "
-                "the remainder: (i + 1) % n."
+                "For a shift without wrap-around, leave out the pairs at the end: for i in range(n - 1); for a ring, "
+                "take the remainder: (i + 1) % n."
             ),
         )
     if found.tried is not None:
         return (
             (
-                f"Two pairs of this permutation have the same {found.role} for any number of devices (with {found.tried} "
-                f"devices: {found.device})."
+                f"Two pairs of this permutation have the same {found.role} for any number of devices "
+                f"(with {found.tried} devices: {found.device})."
             ),
             _ONCE,
         )

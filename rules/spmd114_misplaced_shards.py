@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 
-class WrongDimension(Rule):
-    """A collective or a spec takes an axis to split a different dimension than it does.
+class MisplacedShards(Rule):
+    """A collective or a spec takes an array to be split along another dimension, or in another order, than it is.
 
     ## What it does
 
@@ -21,11 +21,18 @@ class WrongDimension(Rule):
     reverse it, and an output whose spec names the axis at a different dimension. Also reports a `psum` or `pmean` over
     an axis that splits a dimension, if the spec of the output says that the axis still splits it.
 
+    Also looks inside every `shard_map` for collectives whose result depends on the order of their axes (`all_gather`,
+    `axis_index`, `psum_scatter`, `all_to_all`, `ppermute`, ...) and that name the axes of one of its specs in a
+    different order from the spec.
+
     ## Why it matters
 
     The parts are put together in the wrong place. The result has the wrong shape or, if dimensions happen to fit,
     wrong contents: rows of different examples next to one another. JAX checks which axes an output varies over, but not
     along which dimension.
+
+    `P(("data", "model"))` numbers the shards with "data" as the slow axis. Gathering over `("model", "data")`
+    concatenates them in a different order: the program runs, but its rows are shuffled.
 
     ## Example
 
@@ -41,6 +48,18 @@ class WrongDimension(Rule):
     run = jax.shard_map(
         project, mesh=mesh, in_specs=(P(None, "model"), P("model", None)), out_specs=P(None, "model")
     )
+    ```
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+
+    def whole(x):
+        return jax.lax.all_gather(x, ("model", "data"), tiled=True)
+
+    gathered = jax.shard_map(whole, mesh=mesh, in_specs=P(("data", "model")), out_specs=P(), check_vma=False)
     ```
 
     ## Use instead
@@ -59,19 +78,36 @@ class WrongDimension(Rule):
     )
     ```
 
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+
+    def whole(x):
+        return jax.lax.all_gather(x, ("data", "model"), tiled=True)
+
+    gathered = jax.shard_map(whole, mesh=mesh, in_specs=P(("data", "model")), out_specs=P(), check_vma=False)
+    ```
+
     ## Limits
 
     What a spec splits along the first dimension may be a separate array for each device, which may go anywhere; only
     what the body itself has split there is checked. Dimensions are known until the array is reshaped, transposed or
     indexed. Dimensions counted from the last, several axes at once, and collectives without `tiled=True` are not
     followed.
+
+    Reductions (`psum`, `pmean`, ...) do not depend on the order of their axes, and no order of theirs is reported; nor
+    is one in a `shard_map` whose specs name the axes in both orders.
     """
 
     code = "SPMD114"
-    name = "wrong-dimension"
+    name = "misplaced-shards"
+    merged = ("wrong-dimension", "SPMD110 axis-order")
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._misplaced(program)
+        yield from self._in_another_order(program)
         for found in program.bodies.once("overlaid", at="operation"):
             event = found.event
             place = program.place(event.site)
@@ -91,6 +127,22 @@ class WrongDimension(Rule):
                     *self.leading(program, found.path),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
+            )
+
+    def _in_another_order(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.regions.axis_orders():
+            if found.site in told:
+                continue
+            told.add(found.site)
+            place = program.place(found.site)
+            at = program.where(found.spec, place.path)
+            yield self.finding(
+                message=f"{found.collective} names {found.axes}, but the spec at {at} shards over {found.specified}.",
+                place=place,
+                help=f"Use the same order in both places; the spec uses {found.specified}.",
+                related=(Related(program.place(found.spec), "This spec determines the order of the shards."),),
+                severity="warning",
             )
 
     def _misplaced(self, program: Program) -> Iterator[Diagnostic]:
