@@ -96,18 +96,23 @@ def alike(f):
     return jax.shard_map(f, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)
 """
 UNDER_IT = {
-    "SPMD104": (
+    "the number of arguments": (
+        "SPMD104",
         '@smap((P("data"),))\ndef known(x, scale): return x\n',
         '@smap((P("data"),))\ndef new(x, y): return x\n',
     ),
-    "SPMD115": ('@smap(P("data"))\ndef known(x): return x.sum()\n', '@smap(P("data"))\ndef new(x): return x.max()\n'),
-    "SPMD504": ("@alike\ndef known(x): return x * 2\n", "@alike\ndef new(x): return x * 3\n"),
+    "a number": (
+        "SPMD104",
+        '@smap(P("data"))\ndef known(x): return x.sum()\n',
+        '@smap(P("data"))\ndef new(x): return x.max()\n',
+    ),
+    "the same on all": ("SPMD504", "@alike\ndef known(x): return x * 2\n", "@alike\ndef new(x): return x * 3\n"),
 }
 
 
-@pytest.mark.parametrize("code", UNDER_IT)
-def test_another_function_under_a_shared_wrapper_is_new(project, code):
-    known, new = UNDER_IT[code]
+@pytest.mark.parametrize("case", UNDER_IT)
+def test_another_function_under_a_shared_wrapper_is_new(project, case):
+    code, known, new = UNDER_IT[case]
     project.write({"a.py": WRAPPER + known})
     write_baseline(project)
     assert [(entry["code"], entry["through"]) for entry in entries(project)] == [(code, "known")]

@@ -227,7 +227,7 @@ def test_a_death_has_no_findings_and_an_exception_those_on_its_stack(how: str, t
 def test_rules_that_fit_the_lines_are_named_alone(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("")
-    findings = [finding("SPMD303", script, 9), finding("SPMD115", script, 9)]
+    findings = [finding("SPMD303", script, 9), finding("SPMD104", script, 9)]
     linter = (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})")
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
     join(report, [str(script)], linter)
