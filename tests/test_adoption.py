@@ -303,6 +303,19 @@ def test_an_entry_with_the_code_before_a_rule_was_split_still_holds(project):
     assert entries(project) == []
 
 
+def test_an_entry_with_the_code_of_a_rule_that_was_merged_still_holds(project):
+    loop = "for part in range(jax.process_index(), 8):\n    multihost_utils.sync_global_devices('saved')\n"
+    project.write({"a.py": HEAD + loop})
+    write_baseline(project)
+    (entry,) = entries(project)
+    assert entry["code"] == "SPMD303"
+    project.write({"known.json": json.dumps({"version": 1, "findings": [entry | {"code": "SPMD302"}]})})
+    assert project.check(*BASELINE).found == []
+    assert project.check(*BASELINE, "--select", "SPMD302").found == []
+    project.run("check", *BASELINE, "--prune-baseline")
+    assert entries(project) == [entry]
+
+
 # -- suppressions that are written
 
 

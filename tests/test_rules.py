@@ -182,7 +182,9 @@ def test_a_rule_is_explained_by_code_and_by_name(rule, project):
 def test_what_is_part_of_a_rule_now_is_explained_by_its_page(project):
     page = project.run("rule", "SPMD303").out
     assert "Part of this rule now: SPMD302, data-dependent-loop-exit." in page
-    assert {project.run("rule", old).out for rule in RULES for old in rule.former() if rule.code == "SPMD303"} == {page}
+    for rule in RULES:
+        own = (REPOSITORY / "docs" / "rules" / f"{rule.code}.md").read_text()
+        assert all(project.run("rule", old).out == own for old in rule.former())
     assert project.run("rule", "SPMD303", "--output-format", "json").json["merged"] == [
         "SPMD302",
         "data-dependent-loop-exit",
