@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.rule import Rule, load_rules
+from spmdlint.selection import codes_by_selector
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "field-report.md"
@@ -47,6 +48,8 @@ def page() -> str:
     packages = records(PACKAGES)
     findings = [finding for finding in records(FINDINGS) if not finding.get("missed")]
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
+    now = codes_by_selector(rules)
+    findings = [finding | {"code": now.get(finding["code"], finding["code"])} for finding in findings]
     parts = [_measured(packages, findings), _rules(rules, findings), _frozen(packages, findings)]
     return f"{before}{BEGIN}{''.join(parts)}{END}{after}"
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +20,7 @@ from spmdlint.knowledge.load import expected
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page
 from spmdlint.program.link import FunctionRef
-from spmdlint.rule import load_rules
+from spmdlint.rule import Rule, load_rules
 
 DOCS = Path(__file__).parent
 BEGIN = "<!-- Generated from spmdlint/keys.py by docs/generate.py. -->\n"
@@ -36,10 +36,20 @@ def pages() -> Mapping[Path, str]:
     """The text of every page that is generated, at least in part."""
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
     texts = {DOCS / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
+    texts |= {path: text for rule in rules for path, text in _merged(rule)}
     texts[DOCS / "rules" / "README.md"] = index(rules)
     texts |= dict([_with_parts("configuration.md", {BEGIN: _keys(), KNOWLEDGE: _knowledge()})])
     texts |= dict([_with_parts("mesh-types.md", {TYPING: _typing()})])
     return texts
+
+
+def _merged(rule: Rule) -> Iterator[tuple[Path, str]]:
+    """The pages of earlier rules that are part of a rule now: other sites have links to them."""
+    for each in rule.merged:
+        code = each.split()[0]
+        if code.isupper():  # and not only a name
+            link = f"[{rule.code} {rule.name}]({rule.code}.md)"
+            yield DOCS / "rules" / f"{code}.md", f"# {each}\n\nThis is part of {link} now.\n"
 
 
 def _with_parts(name: str, parts: Mapping[str, str]) -> tuple[Path, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class UnboundAxis(Rule):
-    """A collective names an axis that nothing around it binds.
+    """A collective names an axis that nothing around it binds, or (preview) that two maps around it bind.
 
     ## What it does
 
@@ -21,10 +21,16 @@ class UnboundAxis(Rule):
     (`psum`, `pmean`, `all_gather`, `axis_index`, ...), across functions, closures, classes and files, and checks that
     a map on the way binds the axis that the collective names. Also finds collectives that name no axis at all.
 
+    With `--preview`, also finds maps (`pmap`, `vmap(axis_name=...)`, `shard_map`, ...) inside a map that binds the same
+    name: passed to it directly, or called from its function.
+
     ## Why it matters
 
     JAX reports this only when it traces the function: on the cluster, after the queue, with
     `NameError: unbound axis name`.
+
+    Where two maps bind one name, it refers to the inner axis only: a `psum` that is meant to sum over the devices sums
+    over the rows of one device, and nothing raises.
 
     ## Example
 
@@ -53,16 +59,21 @@ class UnboundAxis(Rule):
     An axis name that is not known (a parameter of a function that nothing in the project calls, a configuration
     value) is not reported, nor is a collective in a branch that cannot be decided, or in a function that nothing calls
     or maps. Code under `pytest.raises`, `assertRaises` or `except NameError` is taken to be intentional.
+    Names that are bound twice are in preview because some are on purpose.
     """
 
     code = "SPMD101"
     name = "unbound-axis"
+    merged = ("SPMD105 shadowed-axis",)
+    partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unbound_axes():
             yield self._diagnostic(program, found)
         for missing in program.missing_axes():
             yield self._missing(program, missing)
+        if program.preview:
+            yield from self._bound_twice(program)
 
     def _missing(self, program: Program, found: MissingAxis) -> Diagnostic:
         return self.finding(
@@ -70,6 +81,23 @@ class UnboundAxis(Rule):
             place=program.place(found.site),
             help=f"Pass {found.parameter}= with the axis name that the surrounding map binds.",
         )
+
+    def _bound_twice(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.regions.shadowed():
+            if (found.site, found.axis) in told:
+                continue
+            told.add((found.site, found.axis))
+            place = program.place(found.site)
+            library, outer = (name.rsplit(".", 1)[-1] for name in (found.library, found.outer_library))
+            around = f"the {outer} at {program.where(found.outer, place.path)}"
+            yield self.finding(
+                message=f"This {library} binds the axis name {found.axis!r}, which {around} already binds.",
+                place=place,
+                help="Give the two axes different names, and name the intended one in each collective.",
+                related=(Related(program.place(found.outer), f"The {outer} binds {found.axis!r} here."),),
+                severity="warning",
+            )
 
     def _diagnostic(self, program: Program, found: Unbound) -> Diagnostic:
         need = found.need

@@ -75,9 +75,7 @@ class SetOrder(OrderedRule):
     name = "set-order"
     several = True
     partly_preview = True
-    kept = "the order of a set"
     listed = "a set"
-    mend = "Sort it first."
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
@@ -141,7 +139,8 @@ class SetOrder(OrderedRule):
         where = program.where(loop.reason.source.site, place.path)
         return self.finding(
             message=(
-                f"The elements passed to {loop.what} are in {self.kept}, which differs between processes ({where})."
+                f"The elements passed to {loop.what} are in the order of a set, which differs between processes "
+                f"({where})."
             ),
             place=place,
             help=(f"The processes compile different programs. Build it from {program.mending.sorting(loop.iterable)}."),

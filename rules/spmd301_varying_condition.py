@@ -72,7 +72,7 @@ class VaryingCondition(BranchRule):
     code = "SPMD301"
     name = "varying-condition"
     several = True
-    hazard = "condition"
+    hazards = ("condition",)
     way_out = (
         "Make the call on every process and keep only the local work, such as printing or writing, under the "
         "condition; or agree on the condition first, for example with multihost_utils.broadcast_one_to_all."

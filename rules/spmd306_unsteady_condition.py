@@ -70,7 +70,7 @@ class UnsteadyCondition(BranchRule):
     name = "unsteady-condition"
     several = True
     partly_preview = True
-    hazard = "unsteady"
+    hazards = ("unsteady",)
     way_out = "Let one process decide and send its decision to the others with multihost_utils.broadcast_one_to_all."
     other_ways_out: ClassVar[Mapping[str, str]] = {
         "signal": (

@@ -52,5 +52,5 @@ class LoneCheckpoint(BranchRule):
     name = "lone-checkpoint"
     several = True
     partly_preview = True
-    hazard = "checkpoint"
+    hazards = ("checkpoint",)
     way_out = "Call it on every process: the library itself lets one of them write."

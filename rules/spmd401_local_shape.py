@@ -23,6 +23,10 @@ class LocalShape(Rule):
     arm of a branch makes the same call. Does the same for the structure of trees: None, or an empty container, on some
     processes where others pass a value.
 
+    With `--preview`, also finds batches of a process's own part of the data that are made without dropping the
+    remainder, and parts of data that was batched before it was divided: the parts differ by a few rows, so the last
+    batch has a different size on each process, or only one process has a short batch.
+
     ## Why it matters
 
     JAX compiles a function anew for every shape. Processes that pass different shapes run different programs, and their
@@ -60,17 +64,22 @@ class LocalShape(Rule):
 
     Calls of a bare `jit` count if they take their own previous result, as a training step does, in a program that looks
     like a multi-process program; the longest example of a batch counts in such programs. With `--preview`, both count
-    in every program, and so do the sizes of listings and of values that are called local by name.
+    in every program, and so do the sizes of listings and of values that are called local by name. Batches with a
+    remainder are in preview because the number of rows may divide evenly, which the program alone does not show. A loop
+    over the part itself, which makes a different number of steps on each process, is reported as SPMD303.
     """
 
     code = "SPMD401"
     name = "local-shape"
+    merged = ("SPMD402 ragged-batch",)
     several = True
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.varying_shapes():
             yield self._diagnostic(program, found)
+        for found in program.short_batches():
+            yield self._short(program, found)
 
     def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
         source = found.cause or found.reason.cause
@@ -97,4 +106,21 @@ class LocalShape(Rule):
             place=place,
             help=mend if found.structure else sizes,
             related=tuple(related),
+        )
+
+    def _short(self, program: Program, found: Given) -> Diagnostic:
+        place = program.place(found.site)
+        cause = found.cause or found.reason
+        return self.finding(
+            message=(
+                f"The batches passed to {found.call.name}, a parallel call, do not have the same size on every "
+                f"process: {cause.text} ({program.where(cause.site, place.path)})."
+            ),
+            place=place,
+            help=(
+                "The processes compile different programs for them. Drop the remainder (drop_remainder=True, "
+                "drop_last=True), repeat the data before batching it, or pad to a size that all processes know and "
+                "mask the padding."
+            ),
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

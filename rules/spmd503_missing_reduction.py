@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import LeftOut, Program
 
 _MORE = 8
 """The maximum number of further places that a finding points to."""
@@ -27,15 +27,20 @@ class MissingReduction(Rule):
     - in a `pmap` over `jax.local_devices()`, gradients that are reduced over its axis, in a program for several
       processes;
     - in a `vmap` that names its axis, inside such a `pmap`, gradients that are applied without a reduction over that
-      axis, although the body reduces other gradients over it.
+      axis, although the body reduces other gradients over it;
+    - calls in a mapped body that leave a helper's `axis_name` at None, so that it skips its reduction, although the
+      body reduces over the axis elsewhere, and such calls in a function that takes an `axis_name` itself and never uses
+      it.
 
-    Metrics of one device or process that the host reports are SPMD512 and SPMD513; a helper that reduces only if it
-    is passed an axis is SPMD514.
+    Metrics of one device or process that the host reports are SPMD512 and SPMD513.
 
     ## Why it matters
 
     Every device continues with its own numbers. The replicas drift apart, or the result is that of one shard, and JAX
     takes whichever copy comes first. Nothing fails.
+
+    A helper that reduces only if it is passed an axis serves one device and many. Without the name it is right on one
+    device only.
 
     ## Example
 
@@ -53,6 +58,24 @@ class MissingReduction(Rule):
         return w - 0.1 * jax.grad(loss)(w, x)
 
     run = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=False)
+    ```
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+
+    def moments(x, axis_name=None):
+        mean = jnp.mean(x, axis=0)
+        if axis_name is not None:
+            mean = jax.lax.pmean(mean, axis_name)
+        return mean
+
+    def step(params, x):
+        x = x - moments(x)
+        grads = jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
+        return params - 0.1 * jax.lax.pmean(grads, "batch")
+
+    run = jax.pmap(step, axis_name="batch")
     ```
 
     ## Use instead
@@ -74,6 +97,24 @@ class MissingReduction(Rule):
     run = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=False)
     ```
 
+    ```python
+    import jax
+    import jax.numpy as jnp
+
+    def moments(x, axis_name=None):
+        mean = jnp.mean(x, axis=0)
+        if axis_name is not None:
+            mean = jax.lax.pmean(mean, axis_name)
+        return mean
+
+    def step(params, x):
+        x = x - moments(x, axis_name="batch")
+        grads = jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
+        return params - 0.1 * jax.lax.pmean(grads, "batch")
+
+    run = jax.pmap(step, axis_name="batch")
+    ```
+
     ## Limits
 
     What an unknown function computes, such as an optimizer of a library, is not known to vary, except for a
@@ -82,13 +123,20 @@ class MissingReduction(Rule):
     passes what it returns to another one that only takes means over the axis, as in local SGD. With the check on,
     JAX raises by itself; that is SPMD504. A `pmap` does not say which of its arguments are copies of one value:
     those that the body differentiates with respect to, applies as a model's variables, or returns for the next step
-    count as copies.
+    count as copies. A body that reduces nothing over the axis may leave out a helper's `axis_name`: its devices may be
+    meant to stay apart.
     """
 
     code = "SPMD503"
     name = "missing-reduction"
+    merged = ("SPMD514 omitted-axis-name",)
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._shares(program)
+        yield from self._within_a_process(program)
+        yield from self._left_out(program)
+
+    def _shares(self, program: Program) -> Iterator[Diagnostic]:
         for share in program.bodies.shares():
             found = share.first
             what = "the gradient" if found.gradient is not None else "a sum or mean"
@@ -123,6 +171,8 @@ class MissingReduction(Rule):
                 help=way_out,
                 related=tuple(related),
             )
+
+    def _within_a_process(self, program: Program) -> Iterator[Diagnostic]:
         for kept in program.kept_gradients():
             yield self.finding(
                 message=(
@@ -136,3 +186,37 @@ class MissingReduction(Rule):
                     Related(program.place(kept.site), "This reduces over them."),
                 ),
             )
+
+    def _left_out(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.optional_axes.found():
+            yield self._skipped(
+                program,
+                found.left,
+                although=f"the body runs under {found.axis!r} and reduces over it elsewhere",
+                way_out=f"Pass {found.left.parameter}={found.axis!r}",
+                related=(
+                    Related(program.place(found.sibling), f"The body reduces over {found.axis!r} here."),
+                    Related(program.place(found.map), "This runs the body."),
+                ),
+            )
+        for left in program.optional_axes.not_handed_on():
+            name, parameter = program.function_name(left.site), left.parameter
+            yield self._skipped(
+                program,
+                left,
+                although=f"{name}() takes {parameter!r} itself and never uses it",
+                way_out=f"Hand it on: {parameter}={parameter}",
+            )
+
+    def _skipped(
+        self, program: Program, left: LeftOut, although: str, way_out: str, related: tuple[Related, ...] = ()
+    ) -> Diagnostic:
+        place = program.place(left.site)
+        call = f"{left.library} ({program.where(left.collective, place.path)})"
+        return self.finding(
+            message=f"This leaves {left.parameter!r} at None, so {call} is skipped, although {although}.",
+            place=place,
+            help=f"{way_out}; otherwise the result is that of one device.",
+            related=(Related(program.place(left.collective), "This is skipped."), *related),
+            severity="warning",
+        )

@@ -47,7 +47,7 @@ class ProcessHash(Rule):
     ## Limits
 
     `hash()` of numbers is the same on every process. A value whose type is not known counts as a string if it is
-    written as one, or if it is called a name, a path or a key.
+    written as one, if it is called a name, a path or a key, or if it is the sum of such a value and another.
     """
 
     code = "SPMD508"

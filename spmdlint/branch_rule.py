@@ -31,7 +31,7 @@ SHOWN = 3
 class BranchRule(Rule):
     """A rule on branches whose condition varies and whose two sides make different parallel calls."""
 
-    hazard: ClassVar[Hazard]
+    hazards: ClassVar[tuple[Hazard, ...]]
     way_out: ClassVar[str]
     more_ways_out: ClassVar[Mapping[str, str]] = {}
     """Additional advice, by the kind of the source that varies."""
@@ -40,7 +40,7 @@ class BranchRule(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.divergent_branches():
-            if found.hazard == self.hazard:
+            if found.hazard in self.hazards:
                 yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
@@ -67,7 +67,8 @@ class BranchRule(Rule):
             related=tuple(related),
             cause=program.cause(found.reason) or (program.place(found.branch),),
         )
-        codes = {rule.hazard: rule.code for rule in load_rules() if isinstance(rule, BranchRule)} if found.also else {}
+        rules = [rule for rule in load_rules() if isinstance(rule, BranchRule)] if found.also else []
+        codes = {hazard: rule.code for rule in rules for hazard in rule.hazards}
         also = tuple((codes[hazard], program.place(site)) for hazard, site in found.also if hazard in codes)
         return replace(finding, also=also, through=below)
 

@@ -6,7 +6,8 @@ A run uses one configuration. The keys are in one table, in ``keys.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,25 @@ class Config(Struct, frozen=True):
         trial = {rule.code for rule in rules if rule.preview}
         selectors = (*self.select, *self.extend_select)
         return () if self.preview else tuple(s for s in selectors if selection.matches(s, rules) <= trial)
+
+    def outdated(self, rules: Sequence[Rule]) -> Iterator[str]:
+        """A sentence for each selector that names what is part of a rule now: it stands for all of that rule."""
+        now = {word: rule for rule in rules for word in rule.former()}
+        in_files = chain.from_iterable(self.per_file_ignores.values())
+        for name, selectors in (
+            ("select", self.select),
+            ("extend_select", self.extend_select),
+            ("ignore", self.ignore),
+            ("per_file_ignores", in_files),
+            ("severity", self.severity),
+        ):
+            where = self.origins.get(name, f"The option {name}")
+            for selector in sorted(now.keys() & set(selectors)):
+                rule = now[selector]
+                yield (
+                    f"{where} names {selector}, which is a part of {rule.code} {rule.name} now, and stands for all of "
+                    f"it: write {rule.code} there."
+                )
 
     @property
     def jax(self) -> Releases:

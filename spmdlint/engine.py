@@ -127,7 +127,8 @@ def check(
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
     notes = (*notes, *outcome.notes, *_outside(config, survey, found.asked))
     unchecked = (*notes, *_unread(survey, found.asked))
-    crashed, notes = tuple(crashes), (*notes, *outdated, *_mistyped(config), *_undefined(config, survey))
+    notes = (*notes, *outdated, *config.outdated(rules), *_mistyped(config), *_undefined(config, survey))
+    crashed = tuple(crashes)
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
 
 
@@ -209,7 +210,8 @@ def _hazards(config: Config) -> tuple[Hazard, ...]:
     """The hazards of divergent branches whose rules run."""
     rules = load_rules(config.rules)
     enabled = config.enabled(rules)
-    return tuple(rule.hazard for rule in rules if isinstance(rule, BranchRule) and rule.code in enabled)
+    active = (rule for rule in rules if isinstance(rule, BranchRule) and rule.code in enabled)
+    return tuple(hazard for rule in active for hazard in rule.hazards)
 
 
 def _visited(

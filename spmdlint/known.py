@@ -10,6 +10,7 @@ from spmdlint import baseline
 from spmdlint.engine import Checked
 from spmdlint.identity import Mark, marks, relative
 from spmdlint.rule import load_rules
+from spmdlint.selection import codes_by_selector
 
 
 class Known:
@@ -28,6 +29,8 @@ class Known:
         self._findings = [finding for finding in found if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
         entries = [] if anew and not path.exists() else baseline.read(path)
+        now = codes_by_selector(load_rules())  # an entry may have the code of a rule that is part of another one now
+        entries = [replace(entry, code=now.get(entry.code, entry.code)) for entry in entries]
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
         if checked.elsewhere is not None:

@@ -62,7 +62,7 @@ def write_skeleton(name: str, root: Path, places: Sequence[Path], rules: Collect
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise UsageError(f"{name!r} is not a name for a rule: write words with hyphens, such as flush-on-main.")
-    if any(rule.name == name for rule in rules):
+    if any(name in rule.selectors() for rule in rules):
         raise UsageError(f"There is already a rule {name}; choose a different name.")
     folder = next((place for place in places if _is_folder(place)), root / FOLDER)
     path = folder / f"{name.replace('-', '_')}.py"

@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 
 _MIXED = "The processes combine elements that do not belong together."
 _COMPOSED = "The processes compile different programs, and a checkpoint of one process does not fit another."
+_ORDERS = {
+    "set": "the order of a set",
+    "listing": "the order of a listing",
+    "shuffled": "the order of a listing",
+    "completion": "the order of completion",
+}
 _DEALT = "Each process takes its records by number, so the shares overlap and leave records out."
 
 
 class OrderedRule(Rule):
     """A rule on an order that differs between processes."""
 
-    kept: ClassVar[str]
-    """The order, in words."""
     listed: ClassVar[str]
-    """What is in that order, in words."""
-    mend: ClassVar[str]
-    """The way out of it."""
+    """What names are numbered in, in words."""
 
     def numbered(self, program: Program, found: ListingNumbers, mend: str, fix: Fix | None) -> Diagnostic:
         """A finding about numbers that names get by their position in such an order."""
@@ -37,17 +39,17 @@ class OrderedRule(Rule):
             cause=program.cause(found.reason),
         )
 
-    def argument(self, program: Program, found: Breach, mend: str | None = None, fix: Fix | None = None) -> Diagnostic:
+    def argument(self, program: Program, found: Breach, mend: str, fix: Fix | None) -> Diagnostic:
         """A finding about an argument of which the elements are in such an order."""
         place, demand = program.place(found.site), found.demand
         effect = _COMPOSED if demand.known.composes else _DEALT if demand.facet == "records" else _MIXED
         return self.finding(
             message=(
-                f"The elements passed to {demand.call_name} are in {self.kept}, which differs between processes "
-                f"({program.where(found.reason.source.site, place.path)})."
+                f"The elements passed to {demand.call_name} are in {_ORDERS[found.reason.kind]}, which differs between "
+                f"processes ({program.where(found.reason.source.site, place.path)})."
             ),
             place=place,
-            help=f"{effect} {mend or self.mend}",
+            help=f"{effect} {mend}",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
             fix=fix,
             cause=program.cause(found.reason),

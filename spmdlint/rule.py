@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes.free import Unbound as Unbound
     from spmdlint.analysis.axes.missing import MissingAxis as MissingAxis
     from spmdlint.analysis.axes.optional import LeftOut as LeftOut
+    from spmdlint.analysis.axes.permutations import BadGroups as BadGroups
+    from spmdlint.analysis.axes.permutations import BadPermutation as BadPermutation
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh
     from spmdlint.analysis.callgraph.wrapped import Wrapped as Wrapped
     from spmdlint.analysis.divergence.branches import Divergence as Divergence
@@ -84,6 +86,12 @@ class Rule(ABC):
 
     Comments and baselines from that time name this code, and still hold.
     """
+    merged: ClassVar[tuple[str, ...]] = ()
+    """What is part of this rule now: codes and names of earlier rules (``"SPMD302 varying-loop"``), and earlier names.
+
+    They stand for this rule in settings, comments and baselines. Unlike that of ``split_from``, their codes are those
+    of no other rule.
+    """
 
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -98,11 +106,11 @@ class Rule(ABC):
         fix: Fix | None = None,
         cause: tuple[Place, ...] = (),
         through: str = "",
+        severity: Severity | None = None,
     ) -> Diagnostic:
-        """A finding with the code, name and severity of this rule."""
-        return Diagnostic(
-            self.code, self.name, self.severity, message, place, help, related, fix, cause, through=through
-        )
+        """A finding with the code and name of this rule, and its severity, unless another one is given."""
+        given = severity or self.severity
+        return Diagnostic(self.code, self.name, given, message, place, help, related, fix, cause, through=through)
 
     def leading(self, program: Program, sites: Iterable[Site]) -> tuple[Related, ...]:
         """The calls on the way to a finding, from the outermost to the innermost."""
@@ -120,6 +128,16 @@ class Rule(ABC):
             yield Related(call, f"This hands {found.name} to the code that maps it.")
         if used is not None:
             yield Related(program.place(used), "It is used here.")
+
+    @classmethod
+    def former(cls) -> tuple[str, ...]:
+        """The codes and names of what is part of the rule now."""
+        return tuple(word for each in cls.merged for word in each.split())
+
+    @classmethod
+    def selectors(cls) -> tuple[str, ...]:
+        """The words that stand for this rule alone: its code, its name, and those of what is part of it now."""
+        return (cls.code, cls.name, *cls.former())
 
     @classmethod
     def page(cls) -> str:
@@ -270,7 +288,7 @@ class _Known:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._found = {rule.code: rule for rule in rules}
-        self._names = {rule.name for rule in self._found.values()}
+        self._taken = {word: rule for rule in self._found.values() for word in rule.selectors()}
 
     def add(self, rule: Rule) -> None:
         """Add a rule; one that is found again is the same.
@@ -293,14 +311,14 @@ class _Known:
             )
         if type(self._found.get(code)) is type(rule):
             return
-        if code in self._found or name in self._names:
-            first = self._found.get(code) or next(each for each in self._found.values() if each.name == name)
+        first = next((self._taken[word] for word in rule.selectors() if word in self._taken), None)
+        if first is not None:
             raise RuleError(
                 f"Two rules claim {code} {name}: {_origin(first)}, which is {first.code} {first.name}, and "
                 f"{_origin(rule)}. Give one of them a code and a name of its own."
             )
         self._found[code] = rule
-        self._names.add(name)
+        self._taken |= dict.fromkeys(rule.selectors(), rule)
 
     def all(self) -> tuple[Rule, ...]:
         """The rules, sorted by code."""

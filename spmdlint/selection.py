@@ -2,6 +2,9 @@
 
 The more specific selector wins: ``select = ["SPMD3"]`` with ``ignore = ["SPMD301"]`` leaves out one rule, and
 ``select = ["SPMD301"]`` with ``ignore = ["SPMD3"]`` runs one.
+
+The code or the name of a rule that is part of another one now stands for all of that one; the beginning of such a code
+does not.
 """
 
 from __future__ import annotations
@@ -45,9 +48,13 @@ def matches(selector: str, rules: Sequence[Rule]) -> frozenset[str]:
     return frozenset(
         rule.code
         for rule in rules
-        if selector in (rule.code, rule.name)
-        or (rule.code.startswith(selector) and selector.startswith(_letters(rule.code)))
+        if selector in rule.selectors() or (rule.code.startswith(selector) and selector.startswith(_letters(rule.code)))
     )
+
+
+def codes_by_selector(rules: Iterable[Rule]) -> dict[str, str]:
+    """The codes of rules, by each word that stands for one rule."""
+    return {word: rule.code for rule in rules for word in rule.selectors()}
 
 
 def refuse_unknown(selectors: Iterable[str], rules: Sequence[Rule], where: str) -> None:
@@ -96,7 +103,7 @@ def specificity(selector: str, rules: Sequence[Rule]) -> int:
     """How narrow a selector is; the narrower one wins."""
     if selector == ALL:
         return 0
-    exact = any(selector in (rule.code, rule.name) for rule in rules)
+    exact = selector in codes_by_selector(rules)
     return 1000 if exact else len(selector)
 
 

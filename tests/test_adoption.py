@@ -96,18 +96,23 @@ def alike(f):
     return jax.shard_map(f, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)
 """
 UNDER_IT = {
-    "SPMD104": (
+    "the number of arguments": (
+        "SPMD104",
         '@smap((P("data"),))\ndef known(x, scale): return x\n',
         '@smap((P("data"),))\ndef new(x, y): return x\n',
     ),
-    "SPMD115": ('@smap(P("data"))\ndef known(x): return x.sum()\n', '@smap(P("data"))\ndef new(x): return x.max()\n'),
-    "SPMD504": ("@alike\ndef known(x): return x * 2\n", "@alike\ndef new(x): return x * 3\n"),
+    "a number": (
+        "SPMD104",
+        '@smap(P("data"))\ndef known(x): return x.sum()\n',
+        '@smap(P("data"))\ndef new(x): return x.max()\n',
+    ),
+    "the same on all": ("SPMD504", "@alike\ndef known(x): return x * 2\n", "@alike\ndef new(x): return x * 3\n"),
 }
 
 
-@pytest.mark.parametrize("code", UNDER_IT)
-def test_another_function_under_a_shared_wrapper_is_new(project, code):
-    known, new = UNDER_IT[code]
+@pytest.mark.parametrize("case", UNDER_IT)
+def test_another_function_under_a_shared_wrapper_is_new(project, case):
+    code, known, new = UNDER_IT[case]
     project.write({"a.py": WRAPPER + known})
     write_baseline(project)
     assert [(entry["code"], entry["through"]) for entry in entries(project)] == [(code, "known")]
@@ -296,6 +301,19 @@ def test_an_entry_with_the_code_before_a_rule_was_split_still_holds(project):
     project.write({"known.json": json.dumps(before), "a.py": ONE_ROW.replace("[1][0]", "[1].mean()")})
     project.run("check", *BASELINE, "--prune-baseline")
     assert entries(project) == []
+
+
+def test_an_entry_with_the_code_of_a_rule_that_was_merged_still_holds(project):
+    loop = "for part in range(jax.process_index(), 8):\n    multihost_utils.sync_global_devices('saved')\n"
+    project.write({"a.py": HEAD + loop})
+    write_baseline(project)
+    (entry,) = entries(project)
+    assert entry["code"] == "SPMD303"
+    project.write({"known.json": json.dumps({"version": 1, "findings": [entry | {"code": "SPMD302"}]})})
+    assert project.check(*BASELINE).found == []
+    assert project.check(*BASELINE, "--select", "SPMD302").found == []
+    project.run("check", *BASELINE, "--prune-baseline")
+    assert entries(project) == [entry]
 
 
 # -- suppressions that are written

@@ -30,7 +30,7 @@ NOT_CHECKED = {
     "a path that is no Python file": ({"a.py": "x = 1\n", "b.yaml": ""}, ["a.py", "b.yaml"], "b.yaml is not linted"),
     "a file that does not parse": ({"a.py": "import jax\ndef f(:\n"}, ["--exit-zero"], "a.py, line 2: "),
     "the same, and nobody is told": ({"a.py": "import jax\ndef f(:\n"}, ["--ignore", "SPMD901"], "a.py, line 2: "),
-    "a rule that did not run": ({"a.py": "x = 1\n"}, ["--select", "SPMD105"], "only preview rules"),
+    "a rule that did not run": ({"a.py": "x = 1\n"}, ["--select", "SPMD607"], "only preview rules"),
 }
 
 
@@ -492,7 +492,7 @@ def test_names_are_left_out_as_patterns_are(tmp_path, patterns):
     [
         ({"notes.txt": "text"}, ("notes.txt",), "No files were checked."),
         ({"empty/notes.txt": "text"}, ("empty",), "No files were checked."),
-        ({"a.py": "x = 1\n"}, ("--select", "SPMD402"), "No rules ran."),
+        ({"a.py": "x = 1\n"}, ("--select", "SPMD607"), "No rules ran."),
         ({"a.py": "x = 1\n"}, (), "All checks passed!"),
     ],
 )

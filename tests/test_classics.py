@@ -183,7 +183,7 @@ CASES = {
             if rank == 0:
                 steps = 2
             for _ in range(steps):
-                state = step(state)  # due: SPMD302
+                state = step(state)  # due: SPMD303
             return state
         """,
     "a value that does not matter": """

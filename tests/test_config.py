@@ -39,6 +39,62 @@ def test_a_retired_rule_may_still_be_named(project):
     assert "the rule 'SPMD699', which does not exist" in refused.err
 
 
+LOOP = """\
+import jax
+from jax.experimental import multihost_utils
+
+for part in range(jax.process_index(), 8):
+    multihost_utils.sync_global_devices("saved")
+"""
+
+
+@pytest.mark.parametrize("old", ["SPMD302", "data-dependent-loop-exit"])
+def test_what_is_part_of_a_rule_now_may_still_be_named(project, old):
+    project.write({"a.py": LOOP})
+    assert project.check("--select", old).found == [("a.py", 5, "SPMD303")]
+    assert project.check("--select", "SPMD1", "--extend-select", old).found == [("a.py", 5, "SPMD303")]
+    assert project.check("--select", "SPMD3", "--ignore", old).found == []
+    said = f"names {old}, which is a part of SPMD303 varying-loop now, and stands for all of it: write SPMD303 there."
+    settings = {
+        "ignore": f'ignore = ["{old}"]\n',
+        "per-file-ignores": f'[per-file-ignores]\n"a.py" = ["{old}"]\n',
+        "severity": f'[severity]\n{old} = "info"\n',
+    }
+    for name, text in settings.items():
+        project.write({"spmdlint.toml": text})
+        outcome = project.check()
+        assert [each["severity"] for each in outcome.json] == (["info"] if name == "severity" else [])
+        assert outcome.err.count(said) == 1
+    project.write({"spmdlint.toml": 'ignore = ["SPMD303", "varying-loop"]\n'})
+    assert project.check().err == ""
+
+
+def test_the_beginning_of_a_code_stands_for_no_rule_that_only_had_such_a_code(project):
+    """SPMD514 is part of SPMD503 now, which SPMD51 does not begin."""
+    project.write({"a.py": LEFT_OUT})
+    assert project.check("--select", "SPMD514").found == [("a.py", 11, "SPMD503")]
+    assert project.check("--select", "SPMD51").found == []
+    assert project.check("--ignore", "SPMD51").found == [("a.py", 11, "SPMD503")]
+
+
+LEFT_OUT = """\
+import jax
+
+
+def moments(x, axis_name=None):
+    mean = x.mean()
+    return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
+
+
+def step(x):
+    x = x - jax.lax.pmean(x.mean(), "batch")
+    return x - moments(x)
+
+
+run = jax.pmap(step, axis_name="batch")
+"""
+
+
 def test_the_own_file_wins_over_pyproject(project):
     project.write(
         {"spmdlint.toml": "", "pyproject.toml": '[tool.spmdlint]\nignore = ["SPMD301"]\n', "a.py": project.hazard}

@@ -371,9 +371,15 @@ def test_why_only_a_preview_finds_it(project):
 
 
 def test_a_preview_rule_is_called_one(project):
+    program = 'import jax\n\nif __name__ == "__main__":\n    print(jax.process_index())\n'
+    project.write({"train.py": program})
+    assert "SPMD607 is a preview rule." in project.run("explain", "train.py:4").out
+
+
+def test_a_part_of_a_rule_is_said_to_be_in_preview(project):
     step = 'step = jax.pmap(jax.vmap(lambda x: jax.lax.pmean(x, "batch"), axis_name="batch"), axis_name="batch")'
     project.write({"step.py": f"import jax\n\n{step}\n"})
-    assert "SPMD105 is a preview rule." in project.run("explain", "step.py:3").out
+    assert "This part of SPMD101 is in preview" in project.run("explain", "step.py:3").out
 
 
 def test_two_files_of_one_name_are_told_apart(project):

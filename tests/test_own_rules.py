@@ -793,6 +793,7 @@ def test_a_rule_that_ends_python_does_not_end_the_run(own):
         (PLAIN.replace("ACME101", "acme"), "has the code 'acme' and the name 'no-sleep'"),
         (PLAIN.replace('    name = "no-sleep"\n', ""), "has the code 'ACME101' and the name ''"),
         (PLAIN.replace("no-sleep", "set-order"), "Two rules claim ACME101 set-order"),
+        (PLAIN.replace("no-sleep", "ragged-batch"), "which is SPMD401 local-shape"),
         (PLAIN + PLAIN.replace("NoSleep", "Other"), "Two rules claim ACME101 no-sleep"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.rule import SECTIONS, load_rules
-from spmdlint.selection import RETIRED
+from spmdlint.selection import RETIRED, codes_by_selector
 
 REPOSITORY = Path(__file__).parent.parent
 FIXTURES = REPOSITORY / "fixtures" / "lint"
@@ -146,7 +146,7 @@ def test_fixture_with_preview(case, project):
 def test_the_changelog_names_every_rule():
     text = (REPOSITORY / "CHANGELOG.md").read_text()
     assert [rule.code for rule in RULES if rule.code not in text or rule.name not in text] == []
-    assert set(re.findall(r"SPMD\d{3}", text)) <= {rule.code for rule in RULES} | RETIRED
+    assert set(re.findall(r"SPMD\d{3}", text)) <= codes_by_selector(RULES).keys() | RETIRED
 
 
 # -- the pages that are checked in
@@ -177,6 +177,20 @@ def test_a_rule_is_explained_by_code_and_by_name(rule, project):
     outcome = project.run("rule", rule.code)
     assert (outcome.status, outcome.out) == (0, project.run("rule", rule.name).out)
     assert outcome.out == (REPOSITORY / "docs" / "rules" / f"{rule.code}.md").read_text()
+
+
+def test_what_is_part_of_a_rule_now_is_explained_by_its_page(project):
+    page = project.run("rule", "SPMD303").out
+    assert "Part of this rule now: SPMD302, data-dependent-loop-exit." in page
+    for rule in RULES:
+        own = (REPOSITORY / "docs" / "rules" / f"{rule.code}.md").read_text()
+        assert all(project.run("rule", old).out == own for old in rule.former())
+    assert project.run("rule", "SPMD303", "--output-format", "json").json["merged"] == [
+        "SPMD302",
+        "data-dependent-loop-exit",
+    ]
+    old = (REPOSITORY / "docs" / "rules" / "SPMD302.md").read_text()
+    assert old == "# SPMD302\n\nThis is part of [SPMD303 varying-loop](SPMD303.md) now.\n"
 
 
 def test_a_rule_as_json(project):

@@ -72,7 +72,7 @@ def test_findings_count_for_the_spelling_whose_lines_they_are_in():
     first, second = group.spellings[:2]
     assert (first.name, second.first) == ("bad_written_out", first.last + 1)
     right = [
-        Finding(group.name, first.last, "SPMD302"),
+        Finding(group.name, first.last, "SPMD303"),
         Finding(group.name, second.last, "SPMD401"),
         Finding(group.name, 1, "SPMD301"),
     ]

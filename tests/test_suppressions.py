@@ -310,31 +310,27 @@ def test_a_comment_with_the_code_before_a_split_still_holds(project, comment):
 
 
 def test_a_comment_about_one_hazard_does_not_hide_another_that_was_split_from_it(project):
-    own = "    return params - 0.1 * jax.grad(lambda p: jnp.mean((batch @ p) ** 2))(params), moments(batch)"
+    step = "jax.pmap(lambda p, b: (p - 0.1 * jax.grad(loss)(p, b), loss(p, b)), axis_name='i')"
     both = f"""
 import jax
 import jax.numpy as jnp
 
 
-def moments(x, axis_name=None):
-    mean = jnp.mean(x)
-    return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
+def loss(params, batch):
+    return jnp.mean((batch @ params) ** 2)
 
 
-def step(params, batch):
-    batch = batch - jax.lax.pmean(jnp.mean(batch), "batch")
-{own}COMMENT
-
-
-p_step = jax.pmap(step, axis_name="batch")
+def train(params, batch):
+    params, value = {step}(params, batch); print(value[0])COMMENT
+    return params
 """
     project.write({"a.py": both.replace("COMMENT", "")})
-    assert [code for _, _, code in project.check().found] == ["SPMD503", "SPMD514"]
+    assert [code for _, _, code in project.check().found] == ["SPMD503", "SPMD512"]
     project.write({"a.py": both.replace("COMMENT", "  # spmdlint: ignore[SPMD503] a model of its own each")})
     outcome = project.check()
-    assert [code for _, _, code in outcome.found] == ["SPMD514"]
+    assert [code for _, _, code in outcome.found] == ["SPMD512"]
     assert outcome.err == ""
-    project.write({"a.py": both.replace("COMMENT", "  # spmdlint: ignore[SPMD503, SPMD514]")})
+    project.write({"a.py": both.replace("COMMENT", "  # spmdlint: ignore[SPMD503, SPMD512]")})
     assert project.check().found == []
 
 
@@ -342,6 +338,46 @@ def test_a_setting_that_names_a_rule_means_the_rule_of_today(project):
     project.write({"a.py": FIRST_ROW.replace("COMMENT", "")})
     assert project.check("--ignore", "SPMD503").found == [("a.py", 17, "SPMD512")]
     assert project.check("--ignore", "first-row").found == []
+
+
+# -- rules that are part of another one now
+
+LOOP = """
+import jax
+from jax.experimental import multihost_utils
+
+for part in range(jax.process_index(), 8):
+    multihost_utils.sync_global_devices("saved")COMMENT
+"""
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "spmdlint: ignore[SPMD302] as many on each",
+        "spmdlint: ignore[data-dependent-loop-exit]",
+        "noqa: SPMD302",
+        "spmdlint: ignore[SPMD303]",
+    ],
+)
+def test_a_comment_with_the_code_of_a_rule_that_was_merged_still_holds(project, comment):
+    project.write({"a.py": LOOP.replace("COMMENT", "")})
+    assert project.check().found == [("a.py", 6, "SPMD303")]
+    project.write({"a.py": LOOP.replace("COMMENT", f"  # {comment}")})
+    outcome = project.check()
+    assert outcome.found == []
+    assert outcome.err == ""
+
+
+def test_a_comment_on_a_file_with_the_code_of_a_rule_that_was_merged_still_holds(project):
+    project.write({"a.py": "# spmdlint: ignore-file[SPMD302]\n" + LOOP.replace("COMMENT", "")})
+    assert project.check().found == []
+
+
+def test_an_unused_comment_with_the_code_of_a_rule_that_was_merged_is_told(project):
+    project.write({"a.py": "import jax\n\nx = 1  # spmdlint: ignore[SPMD302]\n"})
+    assert project.check().found == [("a.py", 3, "SPMD900")]
+    assert project.check("--ignore", "SPMD303").found == []
 
 
 def test_a_comment_holds_whichever_of_two_findings_is_shown(project):

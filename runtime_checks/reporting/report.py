@@ -31,10 +31,10 @@ BEFORE_DIFFERENCE = 60
 THREADS_RULE = "SPMD307"
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, Sequence[str]] = {
-    "sequence": f"SPMD201 SPMD202 SPMD203 SPMD301 SPMD302 SPMD303 SPMD304 SPMD306 {THREADS_RULE} SPMD309".split(),
+    "sequence": f"SPMD201 SPMD202 SPMD301 SPMD303 SPMD304 SPMD306 {THREADS_RULE} SPMD309".split(),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
     "program": ("SPMD404", "SPMD509", "SPMD201", "SPMD508"),
-    "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
+    "missing": ("SPMD301", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
     "setup": ("SPMD601", "SPMD602"),
     "value": ("SPMD501", "SPMD508"),
 }

@@ -35,10 +35,7 @@ from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.contracts import Breach, Contracts
 from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
-from spmdlint.analysis.inputs.hostkeys import (
-    SharedSplit,
-    shared_splits,
-)
+from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups

@@ -53,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
         as_json: object = [as_object(rule) for rule in family]
         text = listing(family)
     else:
-        found = next((rule for rule in rules if options.rule in (rule.code, rule.name)), None)
+        found = next((rule for rule in rules if options.rule in rule.selectors()), None)
         if found is None:
             raise _no_rule(options.rule, rules)
         as_json, text = as_object(found), page(found)

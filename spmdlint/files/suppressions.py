@@ -27,7 +27,7 @@ from spmdlint.files.declaring import DECLARES, storing_rows
 from spmdlint.files.read import Source
 from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
-from spmdlint.selection import ALL, matches, nearest
+from spmdlint.selection import ALL, codes_by_selector, matches, nearest
 
 if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
@@ -168,7 +168,7 @@ def collect(
     comments: Mapping[Path, Sequence[Comment]], sources: Mapping[Path, Source], rules: Sequence[Rule]
 ) -> Suppressions:
     """The suppressions in the comments."""
-    codes = {word: rule.code for rule in rules for word in (rule.code, rule.name)}
+    codes = codes_by_selector(rules)
     return Suppressions(
         (
             suppression

@@ -9,13 +9,12 @@ from spmdlint.rule import Rule
 
 def page(rule: Rule) -> str:
     """The page of one rule, as Markdown."""
-    preview = ""
-    if rule.preview:
-        preview = "\n\nThis is a preview rule: it runs only with `--preview`."
-    elif rule.partly_preview:
-        preview = "\n\nThis rule is partly preview: some of its findings are shown only with `--preview`."
-    facts = f"Severity: {rule.severity}.{preview}"
-    return f"# {rule.code} {rule.name}\n\n{rule.page().rstrip()}\n\n---\n\n{facts}\n"
+    facts = [f"Severity: {rule.severity}."]
+    facts += ["This is a preview rule: it runs only with `--preview`."] if rule.preview else []
+    facts += ["Partly preview: some of its findings are shown only with `--preview`."] if rule.partly_preview else []
+    facts += [f"Part of this rule now: {', '.join(rule.merged)}."] if rule.merged else []
+    said = "\n\n".join(facts)
+    return f"# {rule.code} {rule.name}\n\n{rule.page().rstrip()}\n\n---\n\n{said}\n"
 
 
 def index(rules: Sequence[Rule]) -> str:
@@ -39,6 +38,7 @@ def as_object(rule: Rule) -> dict[str, object]:
         "severity": rule.severity,
         "preview": rule.preview,
         "partly_preview": rule.partly_preview,
+        "merged": list(rule.merged),
         "summary": rule.summary(),
         "explanation": rule.page(),
         "url": rule.url,

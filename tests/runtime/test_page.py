@@ -271,7 +271,7 @@ def test_a_rehearsal_writes_its_page(tmp_path):
     assert [called(data, row, 0) for row in range(4)] == ["train_step"] * 4
     assert [called(data, row, 1) for row in range(4)] == ["train_step"] * 3 + [None]
     place = f"{tmp_path / 'one_batch_less.py'}:{run.line(0)}"
-    assert [(found["code"], found["place"]) for found in data["findings"]] == [("SPMD302", place)]
+    assert [(found["code"], found["place"]) for found in data["findings"]] == [("SPMD303", place)]
     assert [step["place"].rpartition(":")[0] for step in data["findings"][0]["related"]] != []
     assert "train_step(weight" in dict(map(tuple, data["excerpts"][place]))[run.line(0)]
     assert not list(tmp_path.rglob("*.ledger"))

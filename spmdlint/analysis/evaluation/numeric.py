@@ -121,7 +121,7 @@ _NESTED = 2
 
 
 def names_something(evaluator: Evaluator, frame: Frame, value: int, depth: int = _NESTED) -> bool:
-    """Whether the value is certainly a string, is called a name or a path, or is a tuple with such a value."""
+    """Whether the value is certainly a string, is called a name or a path, or is a tuple or a sum with such a value."""
     root = frame.code.root_of(value)
     if root != value and names_something(evaluator, frame, root, depth):
         return True
@@ -130,13 +130,14 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int, depth: int =
         return True
     if isinstance(operation, s.Display) and operation.kind == "tuple":
         return depth > 0 and any(names_something(evaluator, frame, e, depth - 1) for e in operation.elements)
-    if (
-        isinstance(operation, (s.Load, s.Attribute))
-        and operation.name.partition("#")[0].lower().rsplit("_", 1)[-1] in _NAMES
-    ):
-        return True
-    if isinstance(operation, s.Attribute) and operation.name in _NAMES:
-        return True
+    if isinstance(operation, s.Binary) and operation.operator == "+" and depth > 0:
+        sides = (operation.left, operation.right)  # a string can be added to nothing but a string
+        named = any(names_something(evaluator, frame, side, depth - 1) for side in sides)
+        return named and not any(number(evaluator, frame, side) for side in sides)
+    if isinstance(operation, (s.Load, s.Attribute)):
+        called = operation.name.partition("#")[0]
+        if called in _NAMES or called.lower().rsplit("_", 1)[-1] in _NAMES:
+            return True
     if isinstance(operation, s.Call):
         method = evaluator.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _TEXT_METHODS:
