@@ -35,15 +35,15 @@ from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.contracts import Breach, Contracts
 from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
-from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
-from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
+from spmdlint.analysis.inputs.ownrows import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
+from spmdlint.analysis.inputs.sharedkeys import SharedSplit, shared_splits
 from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
 from spmdlint.analysis.meshtypes.bodies import Bodies

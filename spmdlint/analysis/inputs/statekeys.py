@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, Instance, Site
-from spmdlint.analysis.inputs.hostkeys import INITIALIZERS, UsesOfKeys
 from spmdlint.analysis.inputs.replicas import trains_together
+from spmdlint.analysis.inputs.sharedkeys import INITIALIZERS, UsesOfKeys
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing

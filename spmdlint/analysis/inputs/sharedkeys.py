@@ -15,7 +15,7 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, Values, certain
-from spmdlint.analysis.inputs.localkeys import ARRAYS, OwnRows
+from spmdlint.analysis.inputs.ownrows import ARRAYS, OwnRows
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.element import of_element
