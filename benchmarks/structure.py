@@ -62,6 +62,7 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -90,6 +91,7 @@ _NAME = re.compile(r"\w+")
 _ID = re.compile(r"\b[A-Z]\w*Id\b")
 _CAPITALS = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,17 @@ class Module:
     def is_called(self, dotted: str) -> bool:
         """Whether an import of this name is an import of this file, as far as the last two parts tell."""
         parts = dotted.split(".")[-2:]
+        return self._parts[-len(parts) :] == parts
+
+    @cached_property
+    def _parts(self) -> list[str]:
         own = self.path.with_suffix("").parts
-        own = own[:-1] if own[-1] == "__init__" else own
-        return list(own[-len(parts) :]) == parts
+        return list(own[:-1] if own[-1] == "__init__" else own)
+
+    @cached_property
+    def imports(self) -> tuple[tuple[str, str, str], ...]:
+        """What is imported: from which module, the name (empty: the module itself), and what it is called here."""
+        return tuple(_imports(self.tree))
 
 
 @dataclass
@@ -249,7 +259,7 @@ def _classes(module: Module) -> list[ast.ClassDef]:
 def _learn(module: Module, modules: Sequence[Module], all_names: dict[Path, Names]) -> None:
     """What a module's imports, subclasses of kinds and collections of kinds are called."""
     names = all_names[module.path]
-    for dotted, name, called in _imports(module.tree):
+    for dotted, name, called in module.imports:
         for other in modules:
             there = all_names[other.path]
             if there.kinds and other.is_called(f"{dotted}.{name}".strip(".")):
@@ -266,7 +276,6 @@ def _learn(module: Module, modules: Sequence[Module], all_names: dict[Path, Name
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """What is imported: from which module, the name (empty: the module itself), and what it is called here."""
     for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             for each in node.names:
@@ -311,9 +320,11 @@ def last_name(node: ast.AST) -> str:
 
 def _own_names(function: _FunctionNode) -> _FunctionNode:
     """The function with other names for the variables of comprehensions, each of which has variables of its own."""
+    if not any(isinstance(node, _COMPREHENSIONS) for node in walk(function)):
+        return function
     copied = copy.deepcopy(function)
     for number, node in enumerate(list(walk(copied))):
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        if isinstance(node, _COMPREHENSIONS):
             bound = {n.id for each in node.generators for n in walk(each.target) if isinstance(n, ast.Name)}
             for inner in walk(node):
                 if isinstance(inner, ast.Name) and inner.id in bound:
