@@ -258,9 +258,9 @@ class Length(Property):
             found = windows.differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by process index")
         end = index.lower if index.lower is not None else index.upper
-        if end is None:
-            return origins.of(frame, operation.base)
-        return self._data(self.content.of(frame, end), frame, number, "cut at the process index")
+        cut = self.content.of(frame, end) if end is not None else None
+        rest = index.upper is None and cut is None  # it is as much shorter than the whole on every process
+        return origins.of(frame, operation.base) if rest else self._data(cut, frame, number, "cut at the process index")
 
     def _of_what(self, frame: Frame, shared: int, found: Reason | None) -> Reason | None:
         """The reason for a share, with what is shared in front of it if that is made elsewhere."""
