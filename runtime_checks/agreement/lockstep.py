@@ -169,12 +169,8 @@ class _Agreement:
 
     def _step_aside(self, over: Iterable[int]) -> NoReturn:
         """Go on without checks, as others do for which this process would wait in vain."""
-        told = self._job.exchange.aside.get("job")
-        if told is not None and told.get("by_program"):
-            self._checks.step_aside(str(told.get("reason")))
-        else:
-            words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
-            self._checks.stand_down(words)
+        words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
+        self._checks.follow_aside(self._job.exchange.aside.get("job") or {"reason": words}, tell=True)
         raise StoodDownError
 
     def _own_report(self) -> ProcessReport:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as made_by
 
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.modules import comparable
@@ -19,11 +20,15 @@ _DIGEST = re.compile(r",? digest [0-9a-f]{20}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The kind of a difference, its field, and the words that follow "the call differs"."""
+    """The kind of a difference, its field, the words that follow "the call differs", and the side of each process.
+
+    The sides are equal on two processes exactly if the field is; those are left out of which nothing is known.
+    """
 
     kind: Kind
     field: str
     words: str
+    told: Mapping[int, str] = made_by(default_factory=dict)
 
 
 def known_side(program: ProgramRecord, told: Side | None = None, place: Place | None = None) -> Side:
@@ -40,9 +45,13 @@ def compare(records: Sides) -> Difference | None:
     if not _decided(records):
         return None
     if _differs(records, "environment"):
-        told = ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
-        return Difference("setup", "environment", f" in the configuration: {told}")
-    two_calls, elsewhere = Difference("sequence", "function", f": {calls(records)}"), _places_differ(records)
+        uneven = _uneven_settings(records)
+        words = ", ".join(f"{name} ({sides(values)})" for name, values in uneven.items())
+        own = {n: ", ".join(f"{name} = {values[n]}" for name, values in uneven.items()) for n in records}
+        return Difference("setup", "environment", f" in the configuration: {words}", own)
+    two_calls = Difference("sequence", "function", f": {calls(records)}", _told(records, "defined_at", "defined at {}"))
+    elsewhere = _unequal(place(one) or None for one in records.values())  # from different lines of the program,
+    elsewhere = elsewhere or _unequal(map(callers_of, records.values()))  # be it through one line of a helper
     if _differs(records, "function") or _differs(records, "defined_at"):
         return two_calls
     if elsewhere and all(record.get("function") == "<lambda>" for record in records.values()):
@@ -51,7 +60,7 @@ def compare(records: Sides) -> Difference | None:
         names = sides(records, lambda r: repr(r.get("name")))
         if elsewhere:  # two barriers, each with its own name
             return replace(two_calls, words=f"{two_calls.words} (with the names: {names})")
-        return Difference("arguments", "name", f" in its name: {names}")
+        return Difference("arguments", "name", f" in its name: {names}", _told(records, "name", "name = {!r}"))
     if _differs(records, "value"):
         return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
     if _differs(records, "order") or _differs(records, "keys"):
@@ -62,11 +71,10 @@ def compare(records: Sides) -> Difference | None:
             return found
     if _differs(records, "devices"):
         if len({frozenset(devices) for record in records.values() if (devices := record.get("devices"))}) > 1:
-            told = sides(records, lambda r: f"on the devices {r.get('devices')}")
-            return Difference("sequence", "function", f": {calls(records)} ({told})")
-        return Difference(
-            "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
-        )
+            on = sides(records, lambda r: f"on the devices {r.get('devices')}")
+            return replace(two_calls, words=f"{two_calls.words} ({on})")
+        order = f" in the order of its devices: {sides(records, lambda r: str(r.get('devices')))}"
+        return Difference("arguments", "devices", order, _told(records, "devices", "devices = {}"))
     return _program_difference(records)
 
 
@@ -80,9 +88,12 @@ def _program_difference(records: Sides) -> Difference:
         if not _executables_differ(records):
             path, values = _given_leaf(records, str(_given(records)))
             return Difference("value", "given", f" in the value of {path}: {_leaf_words(values)}")
-        return Difference("program", "executable", f" in its executable: {sides(records, executable_words)}")
+        made = {number: _executable_words(record) for number, record in records.items()}
+        own = {number: f"executable = {words}" for number, words in made.items()}
+        return Difference("program", "executable", f" in its executable: {sides(made)}", own)
     agree = ", though its arguments agree" if _same_arguments(records) else ""
-    return Difference("program", "module", f" in its lowered program{agree}")
+    own = _told(records, "module", "lowered program {:.8}")
+    return Difference("program", "module", f" in its lowered program{agree}", own)
 
 
 def _executables_differ(records: Sides) -> bool:
@@ -91,7 +102,7 @@ def _executables_differ(records: Sides) -> bool:
     return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
 
 
-def executable_words(record: Side) -> str:
+def _executable_words(record: Side) -> str:
     """The compiled program of one side: the beginning of its digest, and where it is from."""
     name = str(record.get("executable") or "unknown").rpartition("/")[2]
     return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
@@ -107,9 +118,9 @@ def _unequal(values: Iterable[object]) -> bool:
     return any(value != known[0] for value in known[1:])
 
 
-def _places_differ(records: Sides) -> bool:
-    """Whether the calls come from different lines of the program, be it through one line of a helper."""
-    return _unequal(place(one) or None for one in records.values()) or _unequal(map(callers_of, records.values()))
+def _told(records: Sides, name: str, words: str) -> dict[int, str]:
+    """The side of each process of which a field is known."""
+    return {number: words.format(value) for number, record in records.items() if (value := record.get(name))}
 
 
 def _same_arguments(records: Sides) -> bool:
@@ -144,12 +155,6 @@ def _uneven_settings(records: Sides) -> dict[str, dict[int, str | None]]:
         for name in names
     }
     return {name: values for name, values in told.items() if len(set(values.values())) > 1}
-
-
-def environment_words(records: Sides) -> dict[int, str]:
-    """The settings that differ as each process has them."""
-    uneven = _uneven_settings(records)
-    return {number: ", ".join(f"{name} = {values[number]}" for name, values in uneven.items()) for number in records}
 
 
 def _static_difference(records: Sides) -> Difference | None:
@@ -187,10 +192,12 @@ def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
     path, words = _first_leaf(records)
+    whole = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
+    own = {n: f"{records[n].get('name') or 'value'} = {told}" for n, told in _without_digests(whole).items()}
     if not path and (lacking := _lacking_leaves(records)):
-        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(words)})")
+        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(words)})", own)
     at = f", at {path}" if path else ""
-    return Difference("value", "value", f" in {name}{at}: {_leaf_words(words)}")
+    return Difference("value", "value", f" in {name}{at}: {_leaf_words(words)}", own)
 
 
 def _first_leaf(records: Sides) -> tuple[str, Mapping[int, str]]:
@@ -232,14 +239,6 @@ def _without_digests(words: Mapping[int, str]) -> Mapping[int, str]:
     """The texts of values, with their digests only where nothing else tells them apart."""
     plain = {number: _DIGEST.sub("", told) for number, told in words.items()}
     return plain if len(set(plain.values())) == len(set(words.values())) else words
-
-
-def value_words(records: Sides) -> dict[int, str]:
-    """The asserted value of each process: digests only where nothing else tells them apart."""
-    words = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
-    return {
-        number: f"{records[number].get('name') or 'value'} = {told}" for number, told in _without_digests(words).items()
-    }
 
 
 def _argument_difference(records: Sides) -> Difference | None:
