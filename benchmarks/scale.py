@@ -64,7 +64,7 @@ class Process:
         self.session = Session(Store(client, f"scale/{trial}"), me, count, options)
         self.watcher = self.session.watcher(Demand("off"))
         self.session.job.wake_watcher = self.watcher.wake
-        self.listener = Listener(self.session.job.exchange, self._woken)
+        self.listener = Listener(self.session.job, self._woken)
         everyone = tuple(range(count))
         self.step = Program("step", everyone, module="one module")
         self.odd = Program("another", everyone, module="another module")

@@ -205,7 +205,7 @@ class Hook:
         session.job.wake_watcher = watcher.wake
         self._running.callback(watcher.stop)
         if session.background is not None:
-            listener = Listener(session.job.exchange, watcher.told, count)
+            listener = Listener(session.job, watcher.told)
             self._running.callback(listener.stop)
             listener.start()
         watcher.start()

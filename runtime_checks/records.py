@@ -58,8 +58,8 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class ProgramFields(TypedDict, total=False):
-    """The decisive fields of a program but its devices, and in background mode what explains it."""
+class ProgramRecord(TypedDict, total=False):
+    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
 
     environment: dict[str, str] | None
     function: str | None
@@ -70,14 +70,9 @@ class ProgramFields(TypedDict, total=False):
     executable: str | None
     order: str | None
     keys: str | None
+    devices: list[Count] | None
     static: dict[str, str] | None
     arguments: list[Argument] | None
-
-
-class ProgramRecord(ProgramFields, total=False):
-    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
-
-    devices: list[Count] | None
 
 
 class Side(ProgramRecord, Place, total=False):

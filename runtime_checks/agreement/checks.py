@@ -100,8 +100,8 @@ class Checks:
         """Tell the others; where one way does not work, another may. Who sees the state finds the reason."""
         job, joining = self._job, self.joining
         ways: list[Callable[[], object]] = [
-            lambda: job.exchange.aside.put(told, "job", replace=False),
-            lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
+            lambda: job.aside.put(told, "job", replace=False),
+            lambda: job.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
         ]
         if joining is not None:
             ways.insert(0, lambda: close_door(job.store, told["reason"]))

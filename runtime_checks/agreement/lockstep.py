@@ -25,7 +25,6 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
-from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -88,23 +87,23 @@ class _Agreement:
 
     def reach(self) -> None:
         """Announce the call, and hear of all others; returns only if all agree."""
-        exchange, group, entry, call = self._job.exchange, self._group, self._entry, self._call
+        job, group, entry, call = self._job, self._group, self._entry, self._call
         digest = call.program.digest
-        exchange.publish_program(digest, call.program.decisive())
+        job.publish_program(digest, call.program.decisive())
         message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
         if call.source is not None:
             message["source"] = call.source
         if call.given:
             message["given"] = dict(call.given)
-        exchange.say(group.key, entry.index, message)
-        self._messages[self._job.me] = message
+        job.say(group.key, entry.index, message)
+        self._messages[job.me] = message
         self._hear_all()
-        exchange.forget(group.key, entry.index)
+        job.forget(group.key, entry.index)
 
     def _hear(self, process: int, milliseconds: int) -> Message | None:
         """The message of a process at this call, or None for now."""
         if process not in self._messages:
-            told = self._job.exchange.hear(self._group.key, self._entry.index, process, milliseconds)
+            told = self._job.hear(self._group.key, self._entry.index, process, milliseconds)
             if told is None:
                 return None
             self._messages[process] = told
@@ -135,7 +134,7 @@ class _Agreement:
             self._diverge()
 
     def _record(self, message: Message) -> ProgramRecord:
-        return self._job.exchange.program(str(message.get("digest")))
+        return self._job.program(str(message.get("digest")))
 
     def _look_around(self, absent: list[int]) -> None:
         """While others are awaited: may raise, or end the process, on a verdict."""
@@ -170,7 +169,7 @@ class _Agreement:
     def _step_aside(self, over: Iterable[int]) -> NoReturn:
         """Go on without checks, as others do for which this process would wait in vain."""
         words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
-        self._checks.follow_aside(self._job.exchange.aside.get("job") or {"reason": words}, tell=True)
+        self._checks.follow_aside(self._job.aside.get("job") or {"reason": words}, tell=True)
         raise StoodDownError
 
     def _own_report(self) -> ProcessReport:
@@ -209,11 +208,11 @@ class _Agreement:
         about: WaitRecord = {"group": group.key, "processes": list(group.processes), "single": single}
         mine: WaitRecord = {**about, "counts": self._own.ledger.counts(), **entry.placed()}
         if not self._told_wait:
-            self._job.exchange.waits.say(mine)
+            self._job.waits.say(mine)
             self._told_wait = True
         if not single:
             return
-        waits = {**self._job.exchange.waits.all(), me: mine}
+        waits = {**self._job.waits.all(), me: mine}
         circle = deadlocked(me, waits)
         if circle:
             ends = {process: reported(waits[process], "waiting") for process in circle} | {me: self._own_report()}
@@ -222,8 +221,8 @@ class _Agreement:
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
-        entry, exchange, me = self._entry, self._job.exchange, self._job.me
-        still = [process for process in absent if not exchange.arrived(self._group.key, entry.index, process)]
+        entry, job, me = self._entry, self._job, self._job.me
+        still = [process for process in absent if not job.arrived(self._group.key, entry.index, process)]
         if len(still) > SHOWN:
             write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
         wheres = self._others.whereabouts(still[:SHOWN])
@@ -251,22 +250,22 @@ class _Agreement:
             "static": dict(call.static),
             "recent": self._own.recent(entry),
             "threads": thread_names(self._own.ledger.group(entry.program.processes)),
-            "texts": pack_texts(call.texts()),
+            "texts": dict(call.texts()),
         }
 
     def _diverge(self) -> None:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
-        me, exchange, at = self._job.me, self._job.exchange, (self._group.key, self._entry.index)
+        me, job, at = self._job.me, self._job, (self._group.key, self._entry.index)
         details = {me: self._details()}
-        self._own.publish_quiet(exchange)
-        exchange.details.say(details[me], *at)
+        self._own.publish_quiet(job)
+        job.details.say(details[me], *at)
         now = time.monotonic()
         limit, reached_by = now + DETAILS_WITHIN, now + CLOSE_BEHIND
         waits = [process for process in self._group.processes if process != me]
         while waits and time.monotonic() < limit:
             self._ending.heed()
             for process in list(waits):
-                told = exchange.details.wait(*at, process) if self._hear(process, 50) else None
+                told = job.details.wait(*at, process) if self._hear(process, 50) else None
                 if told is not None:
                     details[process] = told
                     waits.remove(process)

@@ -40,13 +40,13 @@ class OtherProcesses:
 
     def ended(self, process: int) -> State | None:
         """How another process ended: its state and counts, or None while it runs."""
-        told = self._job.exchange.states.get(process)
+        told = self._job.states.get(process)
         if told is None:
             status = self._job.gone(process)
             if status is None:
                 return None
             # It may have published, and then ended, between the two looks.
-            told = self._job.exchange.states.get(process)
+            told = self._job.states.get(process)
             if told is None:  # its launcher alone has seen it
                 heard = self.last_heard(process)
                 made = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
@@ -56,7 +56,7 @@ class OtherProcesses:
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
         wanted, found = list(processes), {}
-        told = self._job.exchange.states.all() if wanted else {}
+        told = self._job.states.all() if wanted else {}
         for process in wanted:
             known = process in told or self._job.gone(process) is not None
             state = self.ended(process) if known else None
@@ -75,7 +75,7 @@ class OtherProcesses:
 
     def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
         """Where another process is, as asked through the store: at the same call, or late with its stack."""
-        message = self._job.exchange.hear(group.key, entry.index, process, 20)
+        message = self._job.hear(group.key, entry.index, process, 20)
         if message is not None:
             return reported(message, "waiting")
         where = self.whereabouts([process]).get(process)
@@ -92,27 +92,25 @@ class OtherProcesses:
         me = self._job.me
         found = {me: self._own.quiet.told([group], recent=True).get(group.key, [])}
         for process in group.processes:
-            if process != me and (
-                told := (self._job.exchange.quiet.get(process) or {}).get("calls", {}).get(group.key)
-            ):
+            if process != me and (told := (self._job.quiet.get(process) or {}).get("calls", {}).get(group.key)):
                 found[process] = told
         return found
 
     def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time, unless a process is stopped."""
-        exchange, behind = self._job.exchange, self._job.options.mode == "background"
+        job, behind = self._job, self._job.options.mode == "background"
         with self._asking:
             self._number += 1
             waiting = set(processes)
             for process in sorted(waiting):
-                exchange.questions.say({**question, "number": self._number}, process)
+                job.questions.say({**question, "number": self._number}, process)
                 if behind:
-                    exchange.wake(process)
+                    job.wake(process)
             answers: dict[int, Answer] = {}
             limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
             while waiting and time.monotonic() < limit:
                 for process in sorted(waiting):
-                    answer = exchange.answers.get(self._job.me, process)
+                    answer = job.answers.get(job.me, process)
                     if answer is not None and answer.get("number") == self._number:
                         answers[process] = answer
                         waiting.discard(process)
@@ -124,12 +122,11 @@ class OtherProcesses:
 
     def answer(self, tell: Callable[[Question], Answer] = lambda _question: {}) -> None:
         """Answer the questions of other processes; ``tell`` adds what only background mode knows."""
-        exchange = self._job.exchange
-        for asker, question in exchange.asked().items():
+        for asker, question in self._job.asked().items():
             answer: Answer = {**tell(question), "number": question.get("number", 0)}
             if question.get("stack"):
                 answer["where"] = self._own.where()
-            exchange.answers.say(answer, asker)
+            self._job.answers.say(answer, asker)
 
     def whereabouts(self, processes: Iterable[int]) -> dict[int, State]:
         """Where processes are now: their watcher threads answer, unless a process is stopped."""

@@ -146,7 +146,7 @@ class Setup:
         with self._lock:
             if self._mine is None and devices_are_up():
                 self._mine = record()
-                self._job.exchange.preflights.say(self._mine)
+                self._job.preflights.say(self._mine)
 
     def _tell_sources(self, process: int, paths: list[str]) -> None:
         """Report files that differ. It is not a verdict, because only a comment may differ."""
@@ -161,7 +161,7 @@ class Setup:
         self.publish()
         if self._mine is None or process in self._compared:
             return None
-        theirs = self._job.exchange.preflights.get(process)
+        theirs = self._job.preflights.get(process)
         if theirs is None:
             return None
         self._compared.add(process)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,16 @@ from msgspec.structs import replace
 from spmdlint.runtime_checks.agreement.history import History, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
-from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines, unpack
+from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines
 from spmdlint.runtime_checks.records import Answer, GivenRecord, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.transport.exchange import Job
+from spmdlint.runtime_checks.transport.packing import unpack
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
+
+
+MAX_CALLS = 1 << 17
 
 
 class Asking(Evidence):
@@ -46,7 +51,8 @@ class Asking(Evidence):
 
     def _read(self, told: HistoryRecord, process: int | None = None) -> History:
         table, groups = told["table"], told["groups"]
-        calls = [table[place] for place in unpack(told["calls"]) if place < len(table)]
+        places = unpack(told["calls"], MAX_CALLS * 2)
+        calls = [table[place] for place in array("H", places[: len(places) // 2 * 2]) if place < len(table)]
         given = {(group, index): digest for group, index, digest in told["given"]}
         rows = [
             replace(row, given=given[row.group, row.index]) if (row.group, row.index) in given else row

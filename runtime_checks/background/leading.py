@@ -258,7 +258,7 @@ class Leader:
     def _published(self, group: Group) -> dict[int, Sample]:
         """The samples of a group: the same objects as in the last look if nothing new was published."""
         known = self._watched[group.key].published
-        for process, text in self._job.exchange.samples(group.key).items():
+        for process, text in self._job.samples(group.key).items():
             if process not in known or known[process][0] != text:
                 known[process] = (text, read_record(text, Sample, f"{group.key}/{process}"))
         return {process: sample for process, (_, sample) in known.items()}

@@ -10,8 +10,9 @@ import inspect
 import threading
 import time
 import weakref
+from array import array
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +24,11 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
 from spmdlint.runtime_checks.calls.ledger import Group, Trail
-from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.recording.journal import ValuedCall
-from spmdlint.runtime_checks.recording.reading import pack
 from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.packing import pack
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
@@ -53,7 +53,7 @@ class Background:
         self.over = False
         self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
         self._kept = 0  # arguments in the kept explanations
-        self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
+        self._modules: dict[str, weakref.WeakMethod[Callable[[], Mapping[str, str]]]] = {}
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._urgent, self._served = threading.Event(), threading.Event()
@@ -158,7 +158,7 @@ class Background:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
             for group, sample, said in changed:
-                self._job.exchange.put_sample(group.key, msgspec.to_builtins(sample))
+                self._job.put_sample(group.key, msgspec.to_builtins(sample))
                 self._published[group.key] = said
             self._published_at = time.monotonic()
         self._served.set()
@@ -203,7 +203,7 @@ class Background:
         if "texts" in question:
             reference = self._modules.get(question["texts"])
             read = reference() if reference is not None else None
-            answer["texts"] = pack_texts(read()) if read is not None else {}
+            answer["texts"] = dict(read()) if read is not None else {}
         return answer
 
     def explained(self, digest: str) -> ProgramRecord:
@@ -220,17 +220,16 @@ class Background:
             "members": {group.key: list(group.processes) for group in groups},
             "groups": {group.key: (group.count, group.prefix) for group in groups},
             "table": [event.record() for event in places],
-            "calls": pack([places[event] for event in calls]),
+            "calls": pack(array("H", [places[event] for event in calls]).tobytes()),
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
             "quiet": self._own.quiet.told(groups),
         }
 
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
-        exchange = self._job.exchange
-        if exchange.marked("over"):
+        if self._job.marked("over"):
             self.over = self.state != "running"
-        aside = exchange.aside.get("job") if self._checks.active else None
+        aside = self._job.aside.get("job") if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)
 

@@ -102,7 +102,7 @@ class Closing:
         if report is not None:
             self._ending.proclaim(report)  # to the others first: here it may be raised
         if not self._act_if_diverged(outcome) and self._background is not None:
-            self._job.exchange.mark("over")
+            self._job.mark("over")
             self._job.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
@@ -116,8 +116,8 @@ class Closing:
         if self._background is not None:
             self._background.finish(outcome.state, state)
         else:
-            self._own.publish_quiet(self._job.exchange)
-        self._job.exchange.put_state(state)
+            self._own.publish_quiet(self._job)
+        self._job.put_state(state)
         return state
 
     def _end_checks(self, outcome: Outcome) -> None:
@@ -125,7 +125,7 @@ class Closing:
         if not self._job.interrupted():
             at = f" at {outcome.site.short}" if outcome.site is not None else ""
             words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
-            self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
+            self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
             if self._background is not None:
                 self._job.wake_all()
 

@@ -129,12 +129,11 @@ class LastWords:
         return f" after call {last.index} of {name_processes(last.program.processes)}, {last.program.function}{site}"
 
     def _tell_others(self, name: str) -> None:
-        exchange = self._job.exchange
         try:
             detail = f"killed by {name}, with which its backend or a native library ended it"
-            exchange.put_state(self._own.end_state("died", None, detail))
+            self._job.put_state(self._own.end_state("died", None, detail))
             self._background.hasten()
-            if exchange.mark("aborting"):
+            if self._job.mark("aborting"):
                 self._job.wake_others({"abort": self._job.me})
             self._told_others.set()
         except StoreLostError:

@@ -7,7 +7,6 @@ import re
 import sys
 import threading
 import weakref
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -26,7 +25,7 @@ from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, co
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
+from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable, pack_texts
 from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
@@ -65,32 +64,25 @@ class Context:
     loose: bool = False
 
 
-class _Referable:
-    __slots__ = ("__weakref__",)
-
-
-@dataclass(slots=True)
-class Compiled(_Referable):
+@dataclass
+class Compiled:
     """The facts about a module on its way to the compiler.
 
-    ``packed`` is its canonical text, ``located`` its text with locations, both compressed; ``executable`` names what
-    the compiler made of it. ``together``: its compiler waits until the other processes compile it too.
+    ``packed`` are its texts, "canonical" and "located", if known; ``executable`` names what the compiler made of it.
+    ``together``: its compiler waits until the other processes compile it too.
     """
 
     devices: tuple[int, ...]
     process_of: tuple[int, ...]
     module: str | None = None
-    packed: bytes | None = None
-    located: bytes | None = None
+    packed: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
     executable: str | None = None
     together: bool = False
 
-    def texts(self) -> dict[str, str]:
-        """The lowered module as text, "canonical" and "located", if known."""
-        packed = {"canonical": self.packed, "located": self.located}
-        return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
+    def texts(self) -> Mapping[str, str]:
+        return self.packed
 
 
 def _shares_autotuning(devices: Sequence[Any]) -> bool:
@@ -178,15 +170,16 @@ class Observer:
         """Describe a module, its devices, and the configuration and options with which it is compiled."""
         process_of = tuple(int(device.process_index) for device in devices)
         text = canonical(operation.get_asm(enable_debug_info=False))
-        kept = len(text) < MAX_KEPT
-        located = operation.get_asm(enable_debug_info=True, large_elements_limit=16) if kept else ""
+        texts = {}
+        if len(text) < MAX_KEPT:
+            located = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
+            texts = {"canonical": text, "located": located}
         overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
-            packed=zlib.compress(text.encode(), 1) if kept else None,
-            located=zlib.compress(located.encode(), 1) if kept else None,
+            packed=pack_texts(texts),
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(text, process_of),
             together=_shares_autotuning(devices),

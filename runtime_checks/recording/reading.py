@@ -5,9 +5,6 @@ A file that is empty or damaged is not the same as none.
 
 from __future__ import annotations
 
-import base64
-import zlib
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,21 +21,20 @@ from spmdlint.runtime_checks.recording.writing import (
     WORD,
     Checkpoint,
     Line,
-    unpack_runs,
 )
 from spmdlint.runtime_checks.records import (
+    MAX_VALUE,
     Build,
     EventRecord,
     Place,
-    ProgramFields,
     ProgramRecord,
     State,
     UnknownRecordError,
     read_record,
 )
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes
+from spmdlint.runtime_checks.transport.packing import unpack
 
-MAX_CALLS = 1 << 17
 SUFFIXES = (".ledger", ".events")
 
 
@@ -115,21 +111,6 @@ class Replay:
         )
 
 
-def pack(numbers: Sequence[int]) -> str:
-    """Places in a table as short text: loops pack well."""
-    return base64.b64encode(zlib.compress(array("H", numbers).tobytes(), 6)).decode()
-
-
-def unpack(text: str) -> list[int]:
-    """The places that :func:`pack` packed; [] for any other text."""
-    try:
-        inflate = zlib.decompressobj()
-        data = inflate.decompress(base64.b64decode(text), MAX_CALLS * 2)
-        return array("H", data[: len(data) // 2 * 2]).tolist()
-    except (ValueError, zlib.error):
-        return []
-
-
 def read(path: Path) -> list[Row]:
     """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
     try:
@@ -200,8 +181,8 @@ class Lines:
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:
-            fields: ProgramFields = told["record"]
-            self.programs[told["program"]] = {**fields, "devices": unpack_runs(told["record"].get("devices"))}
+            record = unpack(told["record"], MAX_VALUE)
+            self.programs[told["program"]] = read_record(record, ProgramRecord, told["program"], "of a recording")
 
 
 def read_lines(path: Path) -> Lines:

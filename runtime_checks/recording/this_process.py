@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Build, Place, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
-from spmdlint.runtime_checks.transport.exchange import Exchange
+from spmdlint.runtime_checks.transport.exchange import Job
 
 RECENT = 8
 THREADS = 8  # that are named
@@ -115,11 +115,11 @@ class ThisProcess:
         first = group.count - len(calls) + 1
         return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
 
-    def publish_quiet(self, exchange: Exchange) -> None:
+    def publish_quiet(self, job: Job) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
         recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
-            exchange.quiet.say({"calls": recent})
+            job.quiet.say({"calls": recent})
 
 
 def versions() -> dict[str, str]:

@@ -18,11 +18,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple
 
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.records import Count, EventRecord, Hash, ProgramFields, ProgramRecord, State
+from spmdlint.runtime_checks.records import Count, EventRecord, Hash, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.transport.packing import pack
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
@@ -30,8 +31,6 @@ CALL = struct.Struct("<II")
 START = 2 * SLOT
 SIZE = START + CALLS * CALL.size
 WORD = (1 << 32) - 1
-MANY = 64  # numbers; longer lists of devices are written as runs
-MAX_UNPACKED = 1 << 20  # devices of one program
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
 SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
@@ -48,21 +47,9 @@ class Checkpoint(NamedTuple):
     groups: Mapping[str, tuple[Count, Hash]]
 
 
-class Runs(TypedDict):
-    """A long list of numbers as runs of a first number and a length: [[0, 8000]]."""
-
-    runs: list[tuple[Count, Count]]
-
-
-class RecordedProgram(ProgramFields, total=False):
-    """A :class:`ProgramRecord` in a line: long lists of devices are packed."""
-
-    devices: list[Count] | Runs | None
-
-
 class Line(EventRecord, total=False):
     """A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
-    program with its record, how the program ended, what was omitted, or what the process runs with.
+    program with its record, packed, how the program ended, what was omitted, or what the process runs with.
     """
 
     job: str
@@ -70,33 +57,11 @@ class Line(EventRecord, total=False):
     event: Count
     once: bool
     program: str
-    record: RecordedProgram
+    record: str
     end: State
     omitted: str
     versions: dict[str, str]
     layers: dict[str, str]
-
-
-def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
-    """A long list of numbers as runs, where that is shorter."""
-    if numbers is None or len(numbers) <= MANY:
-        return numbers
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and number == sum(runs[-1]):
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((number, 1))
-    return {"runs": runs} if 2 * len(runs) < len(numbers) else numbers
-
-
-def unpack_runs(packed: list[int] | Runs | None) -> list[int] | None:
-    """The list that :func:`pack_runs` packed; raises ``ValueError`` for one that no recording has."""
-    if not isinstance(packed, dict):
-        return packed
-    if sum(many for _, many in packed["runs"]) > MAX_UNPACKED:
-        raise ValueError("a list that no recording has")
-    return [first + n for first, many in packed["runs"] for n in range(many)]
 
 
 class Recording:
@@ -147,8 +112,6 @@ class Recording:
 
     def write_program(self, digest: str, record: ProgramRecord) -> None:
         """Write the record behind a digest, once."""
-        fields: ProgramFields = record
-        kept: RecordedProgram = {**fields, "devices": pack_runs(record.get("devices"))}
         with self._lock:
             if self._bytes > self._tidy_at:
                 self._forget_values()
@@ -156,10 +119,12 @@ class Recording:
             if self._bytes > SHORT_BYTES:
                 self._omit("the records of some programs")
                 return
-            if self._bytes > FULL_BYTES and kept.pop("arguments", None):
+            if self._bytes > FULL_BYTES and record.get("arguments"):
                 self._omit("the arguments of some programs")
+                record = {**record}
+                del record["arguments"]
             self._last_program = digest
-            self._line({"program": digest, "record": kept})
+            self._line({"program": digest, "record": pack(json.dumps(record).encode())})
 
     def write(self, line: Line) -> None:
         """Write a line that stands for itself."""

@@ -71,12 +71,20 @@ class Slots(Generic[T]):
         return {int(name): record for name, record in found.items() if name.isdigit()}
 
 
-class Exchange:
-    """The keys of one process; all values are small JSON objects."""
+class Job:
+    """One process of a job, with the keys by which it reaches the others; all values are small JSON objects.
 
-    def __init__(self, store: Store, me: int) -> None:
+    ``folder`` reaches the launcher, None if there is none. ``wake_watcher`` wakes this process's own watcher thread,
+    once there is one.
+    """
+
+    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
         self.store = store
         self.me = me
+        self.count = count
+        self.options = options
+        self.folder = RunFolder(options.run_folder) if options.run_folder else None
+        self.wake_watcher: Callable[[], object] = lambda: None
         self._state_lock = threading.Lock()
         self._died = False
         self._programs_sent: set[str] = set()
@@ -175,22 +183,6 @@ class Exchange:
     def marked(self, word: str) -> bool:
         return self.store.get(f"{word}/job", Nothing) is not None
 
-
-class Job:
-    """One process of a job: ``exchange`` reaches the others, and ``folder`` the launcher, None if there is none.
-
-    ``wake_watcher`` wakes this process's own watcher thread, once there is one.
-    """
-
-    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
-        self.me = me
-        self.count = count
-        self.options = options
-        self.store = store
-        self.exchange = Exchange(store, me)
-        self.folder = RunFolder(options.run_folder) if options.run_folder else None
-        self.wake_watcher: Callable[[], object] = lambda: None
-
     @property
     def others(self) -> list[int]:
         return [process for process in range(self.count) if process != self.me]
@@ -209,7 +201,7 @@ class Job:
 
     def _wakes(self, process: int, word: Word) -> bool:
         try:
-            self.exchange.wake(process, word)
+            self.wake(process, word)
         except StoreLostError:
             return False
         return True
@@ -235,9 +227,9 @@ class Listener:
     thousand processes. The messages themselves are under other keys, and are read after the wake-up.
     """
 
-    def __init__(self, exchange: Exchange, on_word: Callable[[Word], None], processes: int = 1) -> None:
-        self._exchange = exchange
-        self._wait = max(WAIT, processes * WAIT_OF_EACH)
+    def __init__(self, job: Job, on_word: Callable[[Word], None]) -> None:
+        self._job = job
+        self._wait = max(WAIT, job.count * WAIT_OF_EACH)
         self._on_word = on_word
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{OWN}listen", daemon=True)
@@ -251,7 +243,7 @@ class Listener:
         limit = time.monotonic() + STOPS_WITHIN
         while self._thread.is_alive() and time.monotonic() < limit:
             try:
-                self._exchange.wake(self._exchange.me)
+                self._job.wake(self._job.me)
             except Exception:
                 time.sleep(0.05)
             self._thread.join(1.0)
@@ -260,7 +252,7 @@ class Listener:
         while not self._stop.is_set():
             word: Word | None
             try:
-                word = self._exchange.sleep(self._wait)
+                word = self._job.sleep(self._wait)
             except Exception:
                 word = {}  # a message may have come meanwhile: it is read when the store is back
                 self._stop.wait(PAUSE)
