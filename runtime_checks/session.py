@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError, WaitedEnoughError
@@ -95,8 +96,10 @@ class Session:
             own.journal.note(own.journal.event_of(program, call.site))
             own.journal.drain()
             entry = Entry(group.count, program, call.site)
-            if self.checks.active:
-                self._unless_over(lambda: self._lockstep.agree(group, entry, call, within))
+            with suppress(StoodDownError, WaitedEnoughError):  # the checks may come to their end meanwhile
+                if self.checks.joins(wait=True):
+                    self.parts.setup.publish()
+                    self._lockstep.agree(group, entry, call, within)
         return f"{group.key}/{entry.index}"
 
     def _note_quiet(self, call: Call) -> None:
@@ -118,16 +121,6 @@ class Session:
         """Whether a value that is asserted only every N-th time is compared now."""
         asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
         return asserted % every == 0
-
-    def _unless_over(self, agree: Callable[[], None]) -> None:
-        """Agree on a call once all have joined; not if the checks come to their end meanwhile."""
-        try:
-            if not self.checks.joins(wait=True):
-                return
-            self.parts.setup.publish()
-            agree()
-        except (StoodDownError, WaitedEnoughError):
-            return
 
 
 def _recording(path: Path, job: Job) -> Recording | None:

@@ -91,18 +91,16 @@ class Differing:
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
         if found.kind != "sequence":  # the programs of two functions differ anyway
-            by_program = {one.get("digest"): number for number, one in sorted(self.records.items(), reverse=True)}
-            report.module = module_difference({n: self._text(n) for n in sorted(by_program.values())[:2]})
+            by_program = {one.get("digest", ""): n for n, one in sorted(self.records.items(), reverse=True)}
+            first = {n: digest for digest, n in sorted(by_program.items(), key=lambda item: item[1])[:2]}
+            texts = {n: self.records[n].get("texts") or self.evidence.texts(n, digest) for n, digest in first.items()}
+            report.module = module_difference(texts)
         if found.field == "given":
             function = next(iter(self.places.values())).get("function")
             report.notes += last_agreed(function or "it", self.agreed)
         if self.racing:
             report.advice = ADVICE_ON["threads"]
         return explained(report, self.group, self.records, self.quiet)
-
-    def _text(self, number: int) -> Mapping[str, str]:
-        record = self.records[number]
-        return record.get("texts") or self.evidence.texts(number, record.get("digest", ""))
 
 
 def source_difference(records: Sides, of_all: bool = True) -> Difference | None:

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.owners import owner_of
@@ -73,15 +72,11 @@ def record() -> PreflightRecord:
 def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
     """The flags that may change programs, sorted."""
     words = " ".join(environment.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")).split()
-    return _meaningful(words)
+    return meaningful(words)
 
 
-def meaningful_options(overrides: Iterable[tuple[str, Any]]) -> list[str]:
-    """The same for the options of one compilation, by name."""
-    return _meaningful(f"{name}={value}" for name, value in overrides)
-
-
-def _meaningful(words: Iterable[str]) -> list[str]:
+def meaningful(words: Iterable[str]) -> list[str]:
+    """The same of flags, or of options of one compilation, each as "name=value"."""
     return sorted(word for word in words if not _HARMLESS_FLAG.search(word))
 
 
@@ -148,14 +143,6 @@ class Setup:
                 self._mine = record()
                 self._job.preflights.say(self._mine)
 
-    def _tell_sources(self, process: int, paths: list[str]) -> None:
-        """Report files that differ. It is not a verdict, because only a comment may differ."""
-        for path in paths:
-            self._checks.note(f"{path} differs between process {self._job.me} and process {process}.")
-        if paths:
-            named = f"process {self._job.me} and process {process}"
-            write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
-
     def compare_with(self, process: int) -> Report | None:
         """A report if this process and another were set up differently; None if not, or if the other's is unknown."""
         self.publish()
@@ -165,12 +152,16 @@ class Setup:
         if theirs is None:
             return None
         self._compared.add(process)
-        self._tell_sources(process, different_sources(self._mine, theirs))
+        me = self._job.me
+        paths, named = different_sources(self._mine, theirs), f"process {me} and process {process}"
+        for path in paths:  # no verdict, because only a comment may differ
+            self._checks.note(f"{path} differs between {named}.")
+        if paths:
+            write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
         found = difference(self._mine, theirs)
         if found is None:
             return None
         words, mine, other = found
-        me = self._job.me
         message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
         sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
         sides[process] = ProcessReport("running", detail=f"{words}: {other}")

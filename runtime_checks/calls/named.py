@@ -124,7 +124,7 @@ def as_value(value: Any) -> Value:
     """
     import jax
 
-    found, tree = _checked_leaves(value)
+    found, tree = leaves_of(value)
     leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
     words = [leaf.words for leaf in leaves]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
@@ -135,13 +135,8 @@ def as_value(value: Any) -> Value:
     return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
 
 
-def check_value(value: Any) -> None:
-    """Refuse what cannot be compared, where there is nobody to compare with: raises ``TypeError``."""
-    _checked_leaves(value)
-
-
-def _checked_leaves(value: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
-    """The leaves of a value with their paths, each of which has a text that is the same everywhere; and the tree."""
+def leaves_of(value: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """The leaves of a value with their paths, and the tree; raises ``TypeError`` for what cannot be compared."""
     import jax
 
     found, tree = jax.tree_util.tree_flatten_with_path(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.setup import meaningful_options
+from spmdlint.runtime_checks.agreement.setup import meaningful
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.communication import (
@@ -174,7 +174,8 @@ class Observer:
         if len(text) < MAX_KEPT:
             located = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
             texts = {"canonical": text, "located": located}
-        overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
+        given = getattr(options, "env_option_overrides", None) or ()
+        overrides = " ".join(meaningful(f"{name}={value}" for name, value in given))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,

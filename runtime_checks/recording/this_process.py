@@ -56,7 +56,12 @@ class ThisProcess:
         return sorted(name for name, state in self.layers.items() if state != "on")
 
     def build(self) -> Build:
-        return {"versions": versions(), "layers": dict(self.layers)}
+        """What this process runs with: of JAX and jaxlib, as far as they are imported."""
+        versions = {"python": sys.version.split()[0]}
+        for name in ("jax", "jaxlib"):
+            module: Any = sys.modules.get(name)
+            versions[name] = str(getattr(module, "__version__", "?"))
+        return {"versions": versions, "layers": dict(self.layers)}
 
     def notice_threads(self) -> None:
         """Remember the threads that make calls over one set of processes, if there are several."""
@@ -120,12 +125,3 @@ class ThisProcess:
         recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
             job.quiet.say({"calls": recent})
-
-
-def versions() -> dict[str, str]:
-    """The versions of Python, JAX and jaxlib, as far as they are imported."""
-    found = {"python": sys.version.split()[0]}
-    for name in ("jax", "jaxlib"):
-        module: Any = sys.modules.get(name)
-        found[name] = str(getattr(module, "__version__", "?"))
-    return found

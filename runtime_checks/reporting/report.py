@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -279,31 +278,20 @@ def _module_lines(module: ModuleDifference | None) -> list[str]:
 
 def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
     """The paths of arguments that are not the same on all processes that make the call."""
-    told: dict[str, set[str]] = {}
-    for process in processes.values():
-        for argument in process.arguments or []:
-            told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
-    calling = [process for process in processes.values() if process.arguments]
-    if _call_others(calling):
-        return set()
-    having = Counter(
-        path for process in calling for path in {str(argument.get("path")) for argument in process.arguments or []}
-    )
-    return {path for path, words in told.items() if len(words) > 1 or having[path] < len(calling)}
+    return _uneven(processes, lambda one: {str(each.get("path")): argument_words(each) for each in one.arguments or ()})
 
 
 def uneven_static(processes: Mapping[str, ProcessReport]) -> set[str]:
     """The names of static arguments that are not the same on all processes of which they are known."""
-    known = [process for process in processes.values() if process.static]
-    if _call_others(known):
+    return _uneven(processes, lambda one: one.static or {})
+
+
+def _uneven(processes: Mapping[str, ProcessReport], say: Callable[[ProcessReport], Mapping[str, str]]) -> set[str]:
+    """What is not the same on all processes that say something; nothing if they call more functions than one."""
+    said = [(process.function, told) for process in processes.values() if (told := say(process))]
+    if len({function for function, _ in said}) > 1:
         return set()
-    values = [process.static or {} for process in known]
-    return {name for static in values for name in static if len({one.get(name) for one in values}) > 1}
-
-
-def _call_others(processes: Iterable[ProcessReport]) -> bool:
-    """Whether processes call more functions than one, so that there is nothing to compare in their arguments."""
-    return len({process.function for process in processes}) > 1
+    return {name for _, told in said for name in told if len({one.get(name) for _, one in said}) > 1}
 
 
 def _process_lines(
@@ -331,15 +319,15 @@ def _process_lines(
 
 
 def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
-    odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
-    even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
-    shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
-    shown = [f"  > {argument_words(argument)}" for argument in shown_odd] + [
-        f"    {argument_words(one)}" for one in shown_even
+    odd = sum(str(argument.get("path")) in uneven for argument in arguments)
+    odd_first = sorted(arguments, key=lambda argument: str(argument.get("path")) not in uneven)
+    shown = [
+        f"  {'>' if number < odd else ' '} {argument_words(one)}"
+        for number, one in enumerate(odd_first[:MAX_ARGUMENTS])
     ]
     left = len(arguments) - len(shown)
     if left:
-        differ = f", {len(odd) - len(shown_odd)} of which differ" if len(odd) > len(shown_odd) else ""
+        differ = f", {odd - len(shown)} of which differ" if odd > len(shown) else ""
         shown.append(f"    and {left} more {'argument' if left == 1 else 'arguments'}{differ}")
     return shown
 
