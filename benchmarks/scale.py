@@ -71,7 +71,7 @@ class Process:
         self.heard: float | None = None
         self.background = self.session.background
         for program in (self.step, self.odd):
-            self.background._explained[program.digest] = program.decisive()
+            self.session.own._explained[program.digest] = program.decisive()
         self.event = self.background.journal.event_of(self.step, Site("train.py", 21, "main"))
 
     def diverge(self) -> None:

@@ -97,7 +97,7 @@ class Hook:
     def _tell_launcher(self, state: State) -> None:
         """Let the launcher know how it is, where no session does."""
         if self._folder is not None and self._process is not None:
-            self._folder.put_state(self._process, state)
+            self._folder.states.put(self._process, state)
 
     def left(self, code: object, site: Site | None) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -150,7 +150,7 @@ class Hook:
     def _tell_joining(self, *_args: Any, **_named: Any) -> None:
         """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
-            self._folder.put_joining(self._process, site_data(user_site(sys._getframe(1))))
+            self._folder.joining.put(self._process, site_data(user_site(sys._getframe(1))))
 
     def _activate(self, *_args: Any, **_named: Any) -> None:
         connected = connected_client()
@@ -158,7 +158,8 @@ class Hook:
             return
         client, me, count = connected
         if self._folder is not None:
-            self._folder.put_joined(me)
+            self._folder.joining.drop(me)
+            self._folder.joined.put(me, {})
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"

@@ -109,7 +109,7 @@ class Checks:
             ways.append(job.wake_all)
         folder = job.folder
         if folder is not None:
-            ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
+            ways.append(lambda: folder.states.put(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
         for way in ways:
             with suppress(Exception):
                 way()

@@ -42,7 +42,8 @@ def compare(records: Sides) -> Difference | None:
     A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
     on a process is unknown there and agrees with anything.
     """
-    if not _decided(records):
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
+    if not (any(_differs(records, name) for name in fields) or _executables_differ(records) or _given(records)):
         return None
     if _differs(records, "environment"):
         uneven = _uneven_settings(records)
@@ -76,11 +77,6 @@ def compare(records: Sides) -> Difference | None:
         order = f" in the order of its devices: {sides(records, lambda r: str(r.get('devices')))}"
         return Difference("arguments", "devices", order, _told(records, "devices", "devices = {}"))
     return _program_difference(records)
-
-
-def _decided(records: Sides) -> bool:
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    return any(_differs(records, name) for name in fields) or _executables_differ(records) or bool(_given(records))
 
 
 def _program_difference(records: Sides) -> Difference:

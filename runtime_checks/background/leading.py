@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
@@ -71,7 +70,6 @@ class Leader:
         self._watched: defaultdict[str, _Watched] = defaultdict(_Watched)
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
-        self.asking = Asking(self._job, parts.others, background)
         self.lateness = Lateness(self._job, parts.others)
 
     def look(self, now: float) -> None:
@@ -181,8 +179,8 @@ class Leader:
                 wanted.append(self._job.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
-            histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self.asking)
+            histories = self._others.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
+            report = judge(histories, self._others)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
         if report is None and far:
@@ -197,11 +195,15 @@ class Leader:
                     f"What calls of process {process} are given is no longer compared within {named} while the job "
                     "runs: processes know other parts of it, and what all know does not differ."
                 )
+            threaded = any(history.is_threaded(group.key) for history in histories.values())
+            why = (
+                "threads make calls on different devices, which come in another order on each process"
+                if threaded
+                else f"the digests of its calls differ from those of process {self._job.me}, but no field known on "
+                "both sides does"
+            )
             for process in sorted(excused & watched.in_calls):
-                self._checks.note(
-                    f"Process {process} is no longer compared within {named} while the job runs: "
-                    f"{_why_excused(group, histories, self._job.me)}."
-                )
+                self._checks.note(f"Process {process} is no longer compared within {named} while the job runs: {why}.")
         return report
 
     def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:
@@ -211,8 +213,8 @@ class Leader:
             if not missing:
                 break
             time.sleep(GRACE)
-            histories.update(self.asking.histories(missing, WINDOW))
-            report = judge(histories, self.asking) or report
+            histories.update(self._others.histories(missing, WINDOW))
+            report = judge(histories, self._others) or report
         return report
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
@@ -269,13 +271,7 @@ class Leader:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
             self._own.journal.drain()
-            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking)
-
-
-def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:
-    if any(history.is_threaded(group.key) for history in histories.values()):
-        return "threads make calls on different devices, which come in another order on each process"
-    return f"the digests of its calls differ from those of process {me}, but no field known on both sides does"
+            return judge(self._others.histories(range(self._job.count), WINDOW), self._others)
 
 
 def _uneven(ended: Iterable[State]) -> set[str]:

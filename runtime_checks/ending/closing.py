@@ -66,8 +66,7 @@ class Closing:
         limit = None
         while True:
             try:
-                if self._may_close():
-                    self._close(outcome)
+                self._close(outcome)
                 return
             except StoreLostError:
                 limit = limit or time.monotonic() + BEARS
@@ -75,15 +74,13 @@ class Closing:
                     return  # no process is left to agree with
                 time.sleep(SLOWEST_TICK)
 
-    def _may_close(self) -> bool:
-        """Whether all have joined, and the checks see what they should."""
+    def _close(self, outcome: Outcome) -> None:
         joining = self._checks.joining
         if joining is not None and not self._checks.follow(joining.wait_at_the_end()):
-            return False
+            return
         self._look()
-        return self._checks.active
-
-    def _close(self, outcome: Outcome) -> None:
+        if not self._checks.active:
+            return
         self._setup.publish()
         told = self._act_if_diverged(outcome)  # and caught, or only reported: nothing is left to compare
         self._own.journal.drain()  # the last calls belong to how this process ended
@@ -112,7 +109,7 @@ class Closing:
             self._own.journal.write({"end": state})  # without it, the program may have gone on, or been killed
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
-            self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
+            self._job.folder.states.put(self._job.me, {**state, **self._own.build()})
         if self._background is not None:
             self._background.finish(outcome.state, state)
         else:

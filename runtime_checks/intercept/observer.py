@@ -85,12 +85,6 @@ class Compiled:
         return self.packed
 
 
-def _shares_autotuning(devices: Sequence[Any]) -> bool:
-    """Whether a compiler waits for the measurements of other processes, as XLA does for GPUs unless told not to."""
-    on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
-    return on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", "")
-
-
 @dataclass(slots=True)
 class Known:
     """An executable that spans processes, including this one.
@@ -154,26 +148,28 @@ class Observer:
         If the module names a collective between processes and is about to be executed, the processes agree on the
         call now, before they spend half an hour compiling different modules.
         """
-        process_of = tuple(int(device.process_index) for device in devices)
-        if len(set(process_of)) < 2:
-            return None
         compiled = self.read(operation, devices, options)
         context = self.thread.context
-        if compiled.communication is Communication.YES and context is not None and self.caller.me in process_of:
+        if compiled is None or context is None or self.caller.me not in compiled.process_of:
+            return compiled
+        if compiled.communication is Communication.YES:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
             used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
             context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used))
         return compiled
 
-    def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
-        """Describe a module, its devices, and the configuration and options with which it is compiled."""
+    def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled | None:
+        """A module, its devices, and the configuration and options with which it is compiled; None if one's own."""
         process_of = tuple(int(device.process_index) for device in devices)
+        if len(set(process_of)) < 2:
+            return None
         text = canonical(operation.get_asm(enable_debug_info=False))
         texts = {}
         if len(text) < MAX_KEPT:
             located = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
             texts = {"canonical": text, "located": located}
+        on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
         given = getattr(options, "env_option_overrides", None) or ()
         overrides = " ".join(meaningful(f"{name}={value}" for name, value in given))
         return Compiled(
@@ -183,7 +179,7 @@ class Observer:
             packed=pack_texts(texts),
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(text, process_of),
-            together=_shares_autotuning(devices),
+            together=on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", ""),
         )
 
     def compiling(self, compiled: Compiled | None) -> None:
@@ -210,9 +206,9 @@ class Observer:
             self._debug[execute] = debug
         if execute in self._known or execute.xla_executable in self._fresh or operation is None:
             return
-        devices = devices_of(execute)
-        if len({device.process_index for device in devices}) > 1:
-            self.compiled(execute.xla_executable, self.read(operation, devices))
+        compiled = self.read(operation, devices_of(execute))
+        if compiled is not None:
+            self.compiled(execute.xla_executable, compiled)
 
     def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str, Given] | None:
         """An executable is about to be dispatched. None if it does not span processes, or none of them is here."""
@@ -300,7 +296,10 @@ class Observer:
         if compiled is not None and self.caller.me in compiled.process_of:
             program = self._program(compiled, context or self._from_debug(execute))
             if program.function == "?":
-                program = self._named_after(execute, compiled)
+                # Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide.
+                found = _WRAPPED_NAME.match(str(execute.name))
+                context = Context(found[1] if found else str(execute.name), None, (), None)
+                program = replace(self._program(compiled, context), identified=False)
             known = Known(program, compiled)
         self._known[execute] = known
         return known
@@ -339,12 +338,6 @@ class Observer:
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
-
-    def _named_after(self, execute: Any, compiled: Compiled) -> Program:
-        """Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide."""
-        found = _WRAPPED_NAME.match(str(execute.name))
-        name = found[1] if found else str(execute.name)
-        return replace(self._program(compiled, Context(name, None, (), None)), identified=False)
 
     def _call(
         self,

@@ -26,25 +26,21 @@ _FOLDER = re.compile(r"^job-[\w-]+$")
 def alone_in(folder: Path) -> Iterator[None]:
     """Keep the other processes of a job from moving or beginning recordings in a folder that they share.
 
-    The lock ends with its process at the latest. Where the file system has none, or it is not free for long, this one
-    goes on without.
+    The lock ends with its process at the latest. Where it is not free for long, this one goes on without.
     """
     with _opened(folder, os.O_RDONLY) as file:
         if file is not None:
-            _lock(file, LOCKED_WITHIN)
+            lock(file, LOCKED_WITHIN)
         yield
 
 
 @contextmanager
 def only_run_in(folder: Path) -> Iterator[bool]:
-    """Whether no other launcher on this machine uses a folder; if so, none will until this ends.
-
-    Where the file system has no locks, it is taken to be free.
-    """
+    """Whether no other launcher on this machine uses a folder; if so, none will until this ends."""
     path = folder / IN_USE
     while True:
         with _opened(path, os.O_RDWR | os.O_CREAT) as file:
-            free = file is None or _lock(file, 0)
+            free = file is None or lock(file)
             if file is not None and free and not _is_at(file, path):
                 continue  # the run that has just ended has removed it
             try:
@@ -54,14 +50,6 @@ def only_run_in(folder: Path) -> Iterator[bool]:
                     with suppress(OSError):
                         path.unlink()
             return
-
-
-def only_writer(file: int) -> bool:
-    """Whether no other process on this machine has said so of an open file; if so, none will until it is closed.
-
-    Where the file system has no locks, that is taken to be so.
-    """
-    return _lock(file, 0)
 
 
 def _is_at(file: int, path: Path) -> bool:
@@ -85,8 +73,11 @@ def _opened(path: Path, flags: int) -> Iterator[int | None]:
         os.close(file)
 
 
-def _lock(file: int, within: float) -> bool:
-    """Lock an open file, within so many seconds; whether another has not got it. The lock ends with its process."""
+def lock(file: int, within: float = 0.0) -> bool:
+    """Lock an open file, within so many seconds; whether no other process on this machine has it, until it is closed.
+
+    Where the file system has no locks, that is taken to be so.
+    """
     if sys.platform == "win32":
         return True
     import fcntl
@@ -100,7 +91,7 @@ def _lock(file: int, within: float) -> bool:
                 return False
             time.sleep(0.01)
         except OSError:
-            return True  # the file system has none
+            return True
         else:
             return True
 

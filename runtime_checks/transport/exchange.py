@@ -208,7 +208,8 @@ class Job:
 
     def gone(self, process: int) -> int | None:
         """The exit status of a process that a launcher saw end; None while it runs, or without a launcher."""
-        return None if self.folder is None else self.folder.gone(process)
+        told = None if self.folder is None else self.folder.ended.get(process)
+        return None if told is None else told["status"]
 
     def recording_of(self, process: int) -> Path | None:
         """The recording that a process left to its launcher before it ended; None while it runs."""

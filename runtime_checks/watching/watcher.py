@@ -94,18 +94,14 @@ class Watcher:
         try:
             self.look()
             self._lost_since = None
-        except StoreLostError as error:
-            if self._last_words is None or not self._last_words.begun:
-                self._bear(error)
-
-    def _bear(self, error: StoreLostError) -> None:
-        """The store does not answer; if that lasts, the checks end."""
-        now = time.monotonic()
-        self._lost_since = self._lost_since or now
-        if now - self._lost_since < PATIENCE:
+        except StoreLostError:  # if that lasts, the checks end
+            if self._last_words is not None and self._last_words.begun:
+                return
+            now = time.monotonic()
+            self._lost_since = self._lost_since or now
+            if now - self._lost_since >= PATIENCE:
+                raise
             self._stop.wait(1.0)
-        else:
-            raise error
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
@@ -119,7 +115,7 @@ class Watcher:
         checks, ending, folder = self._checks, self._ending, self._job.folder
         if folder is not None and not self._told_launcher and folder.marked("where"):
             self._told_launcher = True
-            folder.put_state(self._job.me, {**self._own.where(), **self._own.build()})
+            folder.states.put(self._job.me, {**self._own.where(), **self._own.build()})
         self._health.look()
         if self._demand.asked():
             self._report()
@@ -214,7 +210,7 @@ class Watcher:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
         me, own, now = self._job.me, self._own, time.monotonic()
         for process in self._job.others:
-            if folder.gone(process) not in (None, 0):
+            if self._job.gone(process) not in (None, 0):
                 self._deaths.setdefault(process, now)
         due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
         ended = {process: self._others.ended(process) for process in due}
