@@ -171,8 +171,8 @@ def compare(recorded: Recorded) -> Comparison:
     if found.report is not None:
         found.report.add_build(recorded.build)
     for key, group, inside in sorted(groups_of(histories), key=lambda one: one[1]):
-        found.absent.update(process for process in group if process not in histories)
-        absent = [process for process in group if process not in histories and process not in recorded.damaged]
+        found.absent.update(set(group) - set(histories))
+        absent = set(group) - set(histories) - set(recorded.damaged)
         if absent:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.history import History, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.recording.reading import Replay, read, read_lines
+from spmdlint.runtime_checks.recording.reading import read, read_lines, rows_of
 from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import (
     Answer,
@@ -176,7 +176,7 @@ class OtherProcesses(Evidence):
         given = {(group, index): digest for group, index, digest in told["given"]}
         rows = [
             replace(row, given=given[row.group, row.index]) if (row.group, row.index) in given else row
-            for row in Replay(told["members"], groups).back(calls)
+            for row in rows_of(calls, told["members"], groups)
         ]
         history = read_history(told["state"], rows, told["end"])
         history.counts.update({key: count for key, (count, _) in groups.items()})

@@ -64,8 +64,11 @@ class Lateness:
         there = {process: sample for process, sample in samples.items() if sample.count == most}
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
         first = next(iter(there.values()))
-        at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
-        compiling = _compiling(samples)
+        place = f"{first.function or '?'}, {first.filename}:{first.line}" if first.filename else "an unknown line"
+        at = f"call {most} of {name_processes(group.processes)} ({place})"
+        # Which process compiles which program: different programs explain compilers that wait for each other.
+        programs = {process: sample.compiling for process, sample in samples.items() if sample.compiling}
+        compiling = sides(programs, "compiling {}".format)
         if not behind and not absent:
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
@@ -102,12 +105,3 @@ class Lateness:
 def _at(words: str, where: State) -> list[str]:
     frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
     return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]
-
-
-def _place(sample: Sample) -> str:
-    return f"{sample.function or '?'}, {sample.filename}:{sample.line}" if sample.filename else "an unknown line"
-
-
-def _compiling(samples: Mapping[int, Sample]) -> str:
-    """Which process compiles which program: different programs explain compilers that wait for each other."""
-    return sides({process: f"compiling {words}" for process, sample in samples.items() if (words := sample.compiling)})

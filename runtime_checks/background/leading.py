@@ -151,7 +151,7 @@ class Leader:
         return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._job.me or group.trail is None or group.values is None or process in watched.excused:
+        if process == self._job.me or group.trail is None or process in watched.excused:
             return False
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
@@ -159,12 +159,12 @@ class Leader:
             watched.ahead[process] = sample
             return False
         watched.ahead.pop(process, None)
-        calls, values = group.trail.at(sample.count), group.values.at(sample.count)
         watched.in_calls.discard(process)
-        if calls is not None and calls != sample.prefix:
+        calls, values = group.trail.at(sample.count) or (sample.prefix, sample.given)
+        if calls != sample.prefix:
             watched.in_calls.add(process)
             return True
-        return values is not None and values != sample.given and process not in watched.excused_values
+        return values != sample.given and process not in watched.excused_values
 
     def inquire(
         self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True

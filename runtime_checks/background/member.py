@@ -50,7 +50,7 @@ class Background:
 
     def _new_group(self, group: Group) -> None:
         if self._job.me == group.processes[0]:
-            group.trail, group.values = Trail(), Trail()
+            group.trail = Trail()
 
     # Methods for the thread that makes the call.
 
@@ -144,8 +144,8 @@ class Background:
 
     def own_sample(self, group: Group) -> Sample:
         """The position of this process in a group, as numbered so far."""
-        last = self.journal.last
-        mine = last if last is not None and last.group is group else None
+        last = self._own.ledger.last
+        mine = last if last is not None and last.program.processes == group.processes else None
         site = mine.site if mine is not None else None
         return Sample(
             count=group.count,

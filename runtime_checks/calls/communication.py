@@ -6,11 +6,13 @@ They are read from HLO text, as jaxlib has no other view of the groups of a comp
 from __future__ import annotations
 
 import importlib
-import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+import numpy as np
 
 Groups = Sequence[Sequence[int]]
 
@@ -61,37 +63,22 @@ class Assignment:
 
     def spanned(self, collective: Collective) -> Communication:
         """Whether the devices of one group belong to several processes."""
-        partitions, rest = divmod(len(self.process_of), self.replicas)
-        if collective.groups is None or rest:
+        if collective.groups is None or len(self.process_of) % self.replicas:
             return Communication.UNKNOWN
+        grid = np.reshape(self.process_of, (self.replicas, -1))
+        # Which groups there are several times, what their numbers count, and the devices of each of these.
+        if collective.flat:
+            counted = grid.reshape(1, -1, 1)
+        elif collective.channel and collective.both:
+            counted = grid[None]
+        else:
+            counted = (grid if collective.channel else grid.T)[:, :, None]
+        groups = [[number for number in group if number >= 0] for group in collective.groups]
         try:
-            groups = [[number for number in group if number >= 0] for group in collective.groups]
-            spans = any(
-                len({self.process_of[place] for place in group}) > 1
-                for group in self._places(groups, collective, partitions)
-            )
+            found = [one[group] for one in counted for group in groups or [list(range(len(one)))]]
         except IndexError:
             return Communication.UNKNOWN
-        return Communication.YES if spans else Communication.NO
-
-    def _places(self, groups: list[list[int]], collective: Collective, partitions: int) -> Iterable[list[int]]:
-        """The groups as places in the device assignment."""
-        if collective.flat:
-            return groups or [list(range(len(self.process_of)))]
-        if collective.channel and not collective.both:
-            groups = groups or [list(range(partitions))]
-            _check(groups, partitions)
-            return [[r * partitions + n for n in group] for r in range(self.replicas) for group in groups]
-        groups = groups or [list(range(self.replicas))]
-        _check(groups, self.replicas)
-        if collective.both and collective.channel:
-            return [[n * partitions + p for n in group for p in range(partitions)] for group in groups]
-        return [[n * partitions + p for n in group] for p in range(partitions) for group in groups]
-
-
-def _check(groups: list[list[int]], many: int) -> None:
-    if any(number >= many for group in groups for number in group):
-        raise IndexError
+        return Communication.YES if any(np.ptp(one) > 0 for one in found if one.size) else Communication.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,34 +106,25 @@ def along_axes(sizes: Mapping[str, int], parts: Sequence[AxisPart], devices: Seq
             split += [(part.before // done, False), (inside, True)]
             done = part.before * inside
         split.append((size // done, False))
-    many = 1
-    for size, _ in split:
-        many *= size
+    shape = [size for size, _ in split]
+    many = math.prod(shape)
     if not parts or any(part.name not in sizes for part in parts) or (devices and len(devices) != many):
         return None
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, at in enumerate(itertools.product(*(range(size) for size, _ in split))):
-        rest = tuple(n for n, (_, joined) in zip(at, split, strict=True) if not joined)
-        groups.setdefault(rest, []).append(devices[place] if devices else place)
-    return list(groups.values())
+    axes = sorted(range(len(split)), key=lambda axis: split[axis][1])  # those that are joined come last
+    numbers = np.reshape(devices or range(many), shape).transpose(axes)
+    groups: Groups = numbers.reshape(-1, math.prod(size for size, joined in split if joined)).tolist()
+    return groups
 
 
 def iota(shape: Sequence[int], order: Sequence[int] = ()) -> list[int]:
     """XLA's ``[shape]T(order)``: the numbers from 0 in this shape, transposed, in a row."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    flat = [0]
-    for axis in order or range(len(shape)):
-        flat = [base + step * strides[axis] for base in flat for step in range(shape[axis])]
-    return flat
+    numbers: list[int] = np.arange(math.prod(shape)).reshape(shape).transpose(order or None).ravel().tolist()
+    return numbers
 
 
 def cut(numbers: Sequence[int], rows: int, columns: int) -> Groups | None:
     """So many groups of so many numbers each, or None if that is not all of them."""
-    if len(numbers) != rows * columns:
-        return None
-    return [numbers[row * columns : (row + 1) * columns] for row in range(rows)]
+    return np.reshape(numbers, (rows, columns)).tolist() if len(numbers) == rows * columns else None
 
 
 _COLLECTIVE = re.compile(

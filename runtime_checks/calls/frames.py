@@ -107,11 +107,8 @@ def _functions_in(frame: FrameType) -> Iterator[FunctionType]:
 
 def line_of(code: CodeType, lasti: int) -> int:
     """The line of an instruction, for a frame that no longer exists."""
-    found = code.co_firstlineno
-    for start, end, line in code.co_lines():
-        if start <= lasti < end and line is not None:
-            found = line
-    return found
+    lines = (line for start, end, line in code.co_lines() if start <= lasti < end and line is not None)
+    return next(lines, code.co_firstlineno)
 
 
 def raising_site(trace: TracebackType | None) -> Site | None:
@@ -156,7 +153,8 @@ def stack_lines(frame: FrameType | None) -> list[str]:
     """
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
     shown = [entry for entry in _before_our_wait(summary[::-1]) if owner_of(entry.filename) != "inside"]
-    shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
+    runner = [entry for entry in shown if any(folder in entry.filename for folder in _RUNNER_FOLDERS)]
+    shown = [entry for entry in shown if entry not in runner or owner_of(entry.filename) != "library"] or shown
     return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
 
 
@@ -165,10 +163,6 @@ def _before_our_wait(stack: Sequence[traceback.FrameSummary]) -> Sequence[traceb
     ours = next((number for number in range(len(stack) - 1, -1, -1) if is_here(stack[number].filename)), 0)
     outside, within = ({owner_of(entry.filename) for entry in part} for part in (stack[:ours], stack[ours:]))
     return stack[:ours] if "user" in outside and "user" not in within else stack
-
-
-def _is_runner(filename: str) -> bool:
-    return owner_of(filename) == "library" and any(folder in filename for folder in _RUNNER_FOLDERS)
 
 
 def main_stack() -> tuple[list[str], Site | None]:

@@ -162,14 +162,12 @@ def identity_of_executable(executable: Any, texts: Sequence[str] | None) -> str 
     backend = getattr(getattr(executable, "client", None), "platform", None)
     if texts is None or backend is None or backend in MEASURED:
         return None
-    return f"{_host()}/{digest(chr(0).join(map(canonical_compiled, texts)))}"
-
-
-def canonical_compiled(text: str) -> str:
-    """A compiled module without source lines and tables of them, which differ if it was stored in between."""
-    head, _, rest = text.partition("\n")
-    first = _FIRST.search(rest)
-    return f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}"
+    plain = []  # without source lines and tables of them, which differ if the module was stored in between
+    for text in texts:
+        head, _, rest = text.partition("\n")
+        first = _FIRST.search(rest)
+        plain.append(f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}")
+    return f"{_host()}/{digest(chr(0).join(plain))}"
 
 
 def comparable(one: str, other: str) -> bool:

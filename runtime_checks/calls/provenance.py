@@ -142,7 +142,7 @@ class Unplaced:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
+        self._seen: dict[str, dict[int, weakref.WeakValueDictionary[str, Any]]] = {}
 
     def look(self, call: Call) -> None:
         program = call.program
@@ -157,15 +157,11 @@ class Unplaced:
             if not getattr(value, "ndim", 0):
                 continue
             known = call.tags[number * WIDTH : (number + 1) * WIDTH] or UNKNOWN
-            alike = seen.setdefault(number, {})
-            held = before() if (before := alike.get(known)) is not None else None
-            if held is value:
-                continue
-            if held is not None:
+            alike = seen.setdefault(number, weakref.WeakValueDictionary())
+            held = alike.get(known)
+            if held is None and len(alike) < self.TAGS:
+                with suppress(TypeError):  # a value that cannot be referenced weakly
+                    alike[known] = value
+            elif held is not None and held is not value:
                 self.names.add(program.function)
                 return
-            with suppress(TypeError):  # a value that cannot be referenced weakly
-                alike[known] = weakref.ref(value)
-            if len(alike) > self.TAGS:
-                alive = {tag: each for tag, each in alike.items() if each() is not None}
-                seen[number] = alive if len(alive) <= self.TAGS else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -123,12 +123,6 @@ class HostHook:
     __hash__ = object.__hash__
 
 
-def _among(hosts: Sequence[tuple[int, str]], layouts: Sequence[Any], constants: Sequence[Any]) -> list[tuple[int, str]]:
-    """Where arguments from the host are among all, in order: not the constants, which JAX places once."""
-    places = sorted((len(layouts) - 1 - back, key) for back, key in hosts)
-    return [(place, key) for place, key in places if place >= len(constants)]
-
-
 def _hook_type(kind: type[T], layout_type: Any) -> type[T]:
     """The hooks as layouts of JAX's own type, so that JAX asks them whether they are equal to the layout of an array.
 
@@ -203,7 +197,9 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         if not layouts:
             return None  # without arguments there is no layout: such a call goes through Python
         probe = observer.thread.probe
-        hosts = _among(observer.thread.hosts if probe is None else (), layouts, getattr(built, "const_args", ()))
+        # Where arguments from the host are among all, in order: not the constants, which JAX places once.
+        places = sorted((len(layouts) - 1 - back, key) for back, key in observer.thread.hosts if probe is None)
+        hosts = [(place, key) for place, key in places if place >= len(getattr(built, "const_args", ()))]
         if hosts:
             calls = HostCalls(observer, journal, known.program, hosts[-1][1])
             for place, key in hosts:

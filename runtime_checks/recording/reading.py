@@ -63,52 +63,43 @@ class Row(msgspec.Struct, frozen=True):
         return {"index": self.index, **place, "callers": list(self.callers)}
 
 
-class Replay:
-    """Counts and prefixes by group, moved along a sequence of events.
-
-    ``groups`` has the count and the prefix of each group.
-    """
-
-    def __init__(self, members: Mapping[str, Sequence[int]], groups: Mapping[str, tuple[int, int]]) -> None:
-        self._members = {group: tuple(inside) for group, inside in members.items()}
-        self._groups = dict(groups)
-
-    def back(self, events: Sequence[EventRecord]) -> list[Row]:
-        """Rows of the events that lead up to the current position, which does not change."""
-        groups, rows = dict(self._groups), []
-        for event in reversed(events):
-            key = event["group"]
-            count, prefix = groups.get(key, (0, 0))
-            if count < 1:
-                break
-            rows.append(self._row(event, groups))
-            groups[key] = (count - 1, before(prefix, count, int(event["digest"], 16)))
-        return rows[::-1]
-
-    def on(self, event: EventRecord) -> Row:
-        """The row of the next event."""
-        key = event["group"]
-        count, prefix = self._groups.get(key, (0, 0))
-        self._groups[key] = (count + 1, after(prefix, count, int(event["digest"], 16)))
-        return self._row(event, self._groups)
-
-    def _row(self, event: EventRecord, groups: Mapping[str, tuple[int, int]]) -> Row:
-        key = event["group"]
-        count, prefix = groups[key]
-        others = {name: made for name, (made, _) in groups.items() if name != key}
-        return Row(
+def rows_of(
+    events: Sequence[EventRecord],
+    members: Mapping[str, Sequence[int]],
+    ends: Mapping[str, tuple[int, int]],
+    later: Sequence[EventRecord] = (),
+) -> list[Row]:
+    """Rows of the events that lead up to the count and the prefix of each group, and of those that come later."""
+    inside = {group: tuple(processes) for group, processes in members.items()}
+    groups, first = dict(ends), len(events)
+    while first > 0:
+        event = events[first - 1]
+        count, prefix = groups.get(event["group"], (0, 0))
+        if count < 1:
+            break
+        groups[event["group"]] = (count - 1, before(prefix, count, int(event["digest"], 16)))
+        first -= 1
+    rows = []
+    for event in (*events[first:], *later):
+        key, digest = event["group"], event["digest"]
+        count, prefix = groups.get(key, (0, 0))
+        prefix = after(prefix, count, int(digest, 16))
+        groups[key] = (count + 1, prefix)
+        row = Row(
             group=key,
-            members=self._members.get(key, ()),
-            index=count,
+            members=inside.get(key, ()),
+            index=count + 1,
             prefix=f"{prefix:016x}",
-            digest=event["digest"],
+            digest=digest,
             function=event.get("function"),
             filename=event.get("filename"),
             line=event.get("line"),
-            others=others,
+            others={name: made for name, (made, _) in groups.items() if name != key},
             callers=tuple(event.get("callers") or ()),
             aside=event.get("aside", False),
         )
+        rows.append(row)
+    return rows
 
 
 def read(path: Path) -> list[Row]:
@@ -126,14 +117,14 @@ def read(path: Path) -> list[Row]:
     first = written
     while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
         first -= 1
-    known = [events[calls[at & WORD]] for at in range(first + 1, written + 1)]
-    replay = Replay(members, groups)
-    rows = replay.back(known)
-    at = written + 1
-    while calls.get(at & WORD) in events:
-        rows.append(replay.on(events[calls[at & WORD]]))
-        at += 1
-    return rows
+    last = written
+    while calls.get(last + 1 & WORD) in events:
+        last += 1
+    known, later = (
+        [events[calls[at & WORD]] for at in range(start + 1, end + 1)]
+        for start, end in ((first, written), (written, last))
+    )
+    return rows_of(known, members, groups, later)
 
 
 def _checkpoints(data: bytes) -> list[Checkpoint]:

@@ -10,6 +10,7 @@ from typing import Any
 from spmdlint.runtime_checks.records import Argument, Build, Finding, Kind, ModuleDifference, Place, State, Verdict
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    alike,
     capitalized,
     count_of,
     how_it_ended,
@@ -247,15 +248,8 @@ def explanation(report: Report, rules: Container[str] | None = None) -> list[str
 
 def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
     """Group the processes that are at the same place with the same arguments."""
-    folded: list[tuple[list[int], ProcessReport]] = []
-    for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
-        for numbers, other in folded:
-            if other == process:
-                numbers.append(int(number))
-                break
-        else:
-            folded.append(([int(number)], process))
-    return folded
+    told = alike({int(number): repr(process) for number, process in processes.items()})
+    return [(numbers, processes[str(numbers[0])]) for numbers in told.values()]
 
 
 def _module_lines(module: ModuleDifference | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -21,13 +22,9 @@ def name_processes(numbers: Iterable[int]) -> str:
     ordered = sorted(set(numbers))
     if not ordered:
         return "no process"
-    spans: list[tuple[int, int]] = []
-    for number in ordered:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1] = (spans[-1][0], number)
-        else:
-            spans.append((number, number))
-    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+    runs = groupby(enumerate(ordered), lambda placed: placed[1] - placed[0])
+    spans = [[number for _, number in run] for _, run in runs]
+    words = ", ".join(f"{one[0]}" if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in spans)
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 

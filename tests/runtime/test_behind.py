@@ -220,10 +220,15 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
     watcher = session.watcher(Demand("off"))
-    session.guard.run(watcher._bear, StoreLostError("no answer"))
+
+    def look() -> None:
+        raise StoreLostError("no answer")
+
+    monkeypatch.setattr(watcher, "look", look)
+    session.guard.run(watcher._step)
     assert session.checks.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
-    session.guard.run(watcher._bear, StoreLostError("no answer"))
+    session.guard.run(watcher._step)
     assert not session.checks.active
     assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()
