@@ -83,7 +83,7 @@ def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
         if not _executables_differ(records):
             path, values = _given_leaf(records, str(_given(records)))
-            return Difference("value", "given", f" in the value of {path}: {_leaf_words(values)}")
+            return Difference("value", "given", f" in the value of {path}: {sides(_without_digests(values))}")
         made = {number: _executable_words(record) for number, record in records.items()}
         own = {number: f"executable = {words}" for number, words in made.items()}
         return Difference("program", "executable", f" in its executable: {sides(made)}", own)
@@ -128,14 +128,11 @@ def _same_arguments(records: Sides) -> bool:
 
 def _keys(records: Sides) -> str:
     """The first argument that differs on some process: its path, and which output of which call it is."""
-    known = {number: record.get("arguments") or () for number, record in records.items()}
-    columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
-    position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
-    if position is None:
-        return "it differs on some process"
-    return f"argument {position} differs: " + sides(
-        {number: given[position] for number, given in known.items()}, _named
-    )
+    given = [record.get("arguments") or () for record in records.values()]
+    for position, column in enumerate(zip(*given, strict=False)):
+        if len({str(argument.get("path")) for argument in column}) > 1:
+            return f"argument {position} differs: {sides(dict(zip(records, column, strict=True)), _named)}"
+    return "it differs on some process"
 
 
 def _named(argument: Argument) -> str:
@@ -187,48 +184,28 @@ def _given_leaf(records: Sides, key: str) -> tuple[str, Mapping[int, str]]:
 def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
-    path, words = _first_leaf(records)
-    whole = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
-    own = {n: f"{records[n].get('name') or 'value'} = {told}" for n, told in _without_digests(whole).items()}
-    if not path and (lacking := _lacking_leaves(records)):
-        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(words)})", own)
-    at = f", at {path}" if path else ""
-    return Difference("value", "value", f" in {name}{at}: {_leaf_words(words)}", own)
-
-
-def _first_leaf(records: Sides) -> tuple[str, Mapping[int, str]]:
-    """The path of the first leaf of an asserted value that differs, "" for the whole, and its text on each process."""
-    leaves = [record.get("arguments") or [] for record in records.values()]
-    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
-    if all(paths) and all(one == paths[0] for one in paths):
-        for position, path in enumerate(paths[0]):
-            words = {n: str(known[position].get("value")) for n, known in zip(records, leaves, strict=True)}
-            if _unequal(words.values()):
-                return path, words
-    return "", {number: str(record.get("value")) for number, record in records.items()}
-
-
-def _lacking_leaves(records: Sides) -> str:
-    """Which leaves of an asserted value are not there on every process, by those that have them; "" if all are."""
-    paths = {
-        number: [path for leaf in record.get("arguments") or [] if (path := leaf.get("path"))]
+    whole = _without_digests({n: value for n, record in records.items() if (value := record.get("value")) is not None})
+    own = {n: f"{records[n].get('name') or 'value'} = {told}" for n, told in whole.items()}
+    leaves = {
+        number: {str(leaf.get("path")): str(leaf.get("value")) for leaf in record.get("arguments") or ()}
         for number, record in records.items()
     }
-    if not all(paths.values()):
-        return ""  # a value without leaves on one side
-    owners: dict[tuple[int, ...], list[str]] = {}
-    for path in dict.fromkeys(path for known in paths.values() for path in known):
-        having = tuple(number for number, known in paths.items() if path in known)
-        if len(having) < len(paths):
-            owners.setdefault(tuple(sorted(having)), []).append(path)
-    return "; ".join(
-        f"only {name_processes(having)} {'has' if len(having) == 1 else 'have'} {first_of(found, 1)}"
-        for having, found in sorted(owners.items())
+    if not all(leaves.values()):  # a value without leaves on one side
+        return Difference("value", "value", f" in {name}: {sides(whole)}", own)
+    paths = list(dict.fromkeys(path for known in leaves.values() for path in known))
+    having = {path: tuple(n for n in sorted(leaves) if path in leaves[n]) for path in paths}
+    lacking = "; ".join(
+        f"only {name_processes(who)} {'has' if len(who) == 1 else 'have'} "
+        f"{first_of([path for path in paths if having[path] == who], 1)}"
+        for who in sorted(set(having.values()))
+        if len(who) < len(leaves)
     )
-
-
-def _leaf_words(words: Mapping[int, str]) -> str:
-    return sides(_without_digests(words))
+    if lacking:
+        return Difference("value", "value", f" in {name}: {lacking} ({sides(whole)})", own)
+    each = ((path, {number: known[path] for number, known in leaves.items()}) for path in paths)
+    path, words = next(((path, words) for path, words in each if _unequal(words.values())), ("", whole))
+    at = f", at {path}" if path else ""  # otherwise the containers differ
+    return Difference("value", "value", f" in {name}{at}: {sides(_without_digests(words))}", own)
 
 
 def _without_digests(words: Mapping[int, str]) -> Mapping[int, str]:
@@ -244,12 +221,11 @@ def _argument_difference(records: Sides) -> Difference | None:
     lengths = {number: len(arguments) for number, arguments in known.items()}
     if _unequal(lengths.values()):
         return Difference("arguments", "argument", f" in the number of its arguments: {sides(lengths)}")
-    for position in range(len(next(iter(known.values())))):
-        at = {number: arguments[position] for number, arguments in known.items()}
+    for column in zip(*known.values(), strict=True):
         for name in ("shape", "dtype", "spec"):
-            values = {number: argument.get(name) for number, argument in at.items()}
+            values = {number: argument.get(name) for number, argument in zip(known, column, strict=True)}
             if _unequal(values.values()):
-                path = next(iter(at.values())).get("path")
+                path = column[0].get("path")
                 return Difference("arguments", "argument", f" in the {name} of {path}: {sides(values)}")
     return None
 

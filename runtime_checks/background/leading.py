@@ -220,28 +220,17 @@ class Leader:
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
         # A process that exited without a message published no final counts either: its recording has them.
-        died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
+        died = [p for p, told in ended.items() if told.get("state") == "died" or "finals" not in told]
         uneven = _uneven(ended.values())
-        groups = [group for group in self._own.ledger.groups() if group.key in uneven or died]
-        suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
         if not uneven and not died:
             return None
         if len(ended) <= SMALL:
             # All are asked: a group that differs need not be one of this process, and a cycle has several.
-            report = self.judge_all()
-            if report is not None or self._proclaimed:
-                return report
-        if not groups:
-            groups = self._own.ledger.groups()[:1]
-        for group in groups:
-            inside = [process for process in suspects if process in group.processes]
-            last = {process: (told.get("finals") or {}).get(group.key) for process, told in ended.items()}
-            odd = [process for process in inside if last[process] != last[self._job.me]]
-            samples = {process: Sample(0, 0) for process in inside}
-            report = self.inquire(group, odd, samples)
-            if report is not None:
-                return report
-        return None
+            return self.judge(ended)
+        # One process for each way in which a group has ended.
+        finals = {process: told.get("finals") or {} for process, told in ended.items()}
+        ways = {(key, one.get(key)): p for key in sorted(uneven) for p, one in finals.items() if key in one}
+        return self.judge([self._job.me, *died[:ASKED], *list(ways.values())[:ASKED]])
 
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
@@ -265,13 +254,13 @@ class Leader:
                 known[process] = (text, read_record(text, Sample, f"{group.key}/{process}"))
         return {process: sample for process, (_, sample) in known.items()}
 
-    def judge_all(self) -> Report | None:
-        """The verdict from the calls of all; of processes that were killed under a launcher, from their recordings."""
+    def judge(self, processes: Iterable[int]) -> Report | None:
+        """The verdict from the calls of processes; of those killed under a launcher, from their recordings."""
         with self._lock:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
             self._own.journal.drain()
-            return judge(self._others.histories(range(self._job.count), WINDOW), self._others)
+            return judge(self._others.histories(dict.fromkeys(processes), WINDOW), self._others)
 
 
 def _uneven(ended: Iterable[State]) -> set[str]:

@@ -208,9 +208,9 @@ class Watcher:
 
     def _look_for_deaths(self, folder: RunFolder) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
-        me, own, now = self._job.me, self._own, time.monotonic()
-        for process in self._job.others:
-            if self._job.gone(process) not in (None, 0):
+        job, me, own, now = self._job, self._job.me, self._own, time.monotonic()
+        for process in job.others:
+            if job.gone(process) not in (None, 0):
                 self._deaths.setdefault(process, now)
         due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
         ended = {process: self._others.ended(process) for process in due}
@@ -219,7 +219,7 @@ class Watcher:
             return
         processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
         if self._background is not None:
-            report = self._background.leader.judge_all()
+            report = self._background.leader.judge(range(job.count))
             if report is not None:
                 self._ending.declare(report)
                 self._ending.leave()
