@@ -118,15 +118,9 @@ def conflicts(first: str, second: str) -> list[int]:
     They are counted from the end because one process may pass constants before the arguments where another does not.
     An unknown origin agrees with anything.
     """
-    known = range(min(len(first), len(second)) // WIDTH)
-    pairs = ((back, from_end(first, back), from_end(second, back)) for back in known)
-    return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
-
-
-def from_end(tags: str, back: int) -> str:
-    """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
-    start = len(tags) - (back + 1) * WIDTH
-    return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
+    starts = range(WIDTH, min(len(first), len(second)) + 1, WIDTH)
+    pairs = [(first[len(first) - n :][:WIDTH], second[len(second) - n :][:WIDTH]) for n in starts]
+    return [back for back, (one, other) in enumerate(pairs) if one != other and UNKNOWN not in (one, other)]
 
 
 class Unplaced:

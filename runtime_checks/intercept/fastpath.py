@@ -78,40 +78,37 @@ class LayoutHook:
             self._journal.note(self._journal.event_at(self._program, frame))
 
 
-class HostCalls:
+Given = Callable[[str, Any, FrameType], None]
+
+
+def _host_calls(observer: Observer, journal: Journal, program: Program, last: str) -> Given:
     """The calls of a signature with arguments from the host: JAX places each of these anew, by ``shard_args``.
 
     They come one after the other, before the dispatch; with the ``last``, a call is recorded.
     """
+    placed = threading.local()
 
-    def __init__(self, observer: Observer, journal: Journal, program: Program, last: str) -> None:
-        self._observer = observer
-        self._journal = journal
-        self._program = program
-        self._last = last
-        self._given = threading.local()
-
-    def given(self, key: str, value: Any, frame: FrameType) -> None:
-        """One of the arguments of a call is placed."""
-        if self._journal.retired:
+    def given(key: str, value: Any, frame: FrameType) -> None:
+        if journal.retired:
             return
-        tags: dict[str, str] = vars(self._given)
-        tag = self._observer.own.values.tag(value, f"{self._program.function} {key}")
+        tags: dict[str, str] = vars(placed)
+        tag = observer.own.values.tag(value, f"{program.function} {key}")
         if tag is not None:
             tags[key] = tag
-        if key == self._last:
-            given = dict(tags)
+        if key == last:
+            journal.note_slowly(ValuedCall(journal.event_at(program, frame), dict(tags)))
             tags.clear()
-            self._journal.note_slowly(ValuedCall(self._journal.event_at(self._program, frame), given))
+
+    return given
 
 
 class HostHook:
     """Stands for the layout of an argument from the host, of which C++ does not ask; ``real`` is the original."""
 
-    __slots__ = ("_layout", "calls", "key", "real")
+    __slots__ = ("_layout", "given", "key", "real")
 
-    def __init__(self, calls: HostCalls, key: str, real: Any, layout: Any) -> None:
-        self.calls = calls
+    def __init__(self, given: Given, key: str, real: Any, layout: Any) -> None:
+        self.given = given
         self.key = key
         self.real = real
         self._layout = layout
@@ -201,9 +198,9 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         places = sorted((len(layouts) - 1 - back, key) for back, key in observer.thread.hosts if probe is None)
         hosts = [(place, key) for place, key in places if place >= len(getattr(built, "const_args", ()))]
         if hosts:
-            calls = HostCalls(observer, journal, known.program, hosts[-1][1])
+            given = _host_calls(observer, journal, known.program, hosts[-1][1])
             for place, key in hosts:
-                layouts[place] = host_type(calls, key, layouts[place], start)
+                layouts[place] = host_type(given, key, layouts[place], start)
         else:
             layouts[0] = hook_type(journal if probe is None else probe.journal, known.program, layouts[0], start)
         return built._replace(in_device_local_layouts=layouts)
@@ -232,7 +229,7 @@ def _placing(
             patches.guard.run(see, hook, sys._getframe(1), rest[-1][0])
         elif hook.__class__ is host_type:
             layouts = [hook.real]
-            patches.guard.run(hook.calls.given, hook.key, rest[-1][0], sys._getframe(1))
+            patches.guard.run(hook.given, hook.key, rest[-1][0], sys._getframe(1))
             observer.thread.placing = True
             try:
                 return original(shardings, layouts, *rest, **named)

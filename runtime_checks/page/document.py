@@ -21,6 +21,7 @@ from spmdlint.runtime_checks.reporting.report import (
     Report,
     argument_words,
     folded,
+    shared,
     uneven_arguments,
     uneven_static,
 )
@@ -194,8 +195,8 @@ def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
     if module is None or not module["sides"]:
         return None
     texts = [side["text"] for side in module["sides"]]
-    begin = _shared(texts)
-    end = _shared([text[begin:][::-1] for text in texts])
+    begin = shared(texts)
+    end = shared([text[begin:][::-1] for text in texts])
     sides = [
         {
             "named": capitalized(name_processes(side["processes"])),
@@ -207,14 +208,6 @@ def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
         for side, text in zip(module["sides"], texts, strict=True)
     ]
     return {"line": module["line"], "sides": sides}
-
-
-def _shared(texts: Sequence[str]) -> int:
-    """How many characters all texts begin with."""
-    for number, letters in enumerate(zip(*texts, strict=False)):
-        if len(set(letters)) > 1:
-            return number
-    return min(map(len, texts))
 
 
 class Sources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from spmdlint.runtime_checks.records import Argument, Build, Finding, Kind, ModuleDifference, Place, State, Verdict
@@ -257,9 +256,7 @@ def _module_lines(module: ModuleDifference | None) -> list[str]:
     if not module:
         return []
     sides = module["sides"]
-    texts = [side["text"] for side in sides]
-    parts = next((n for n, letters in enumerate(zip_longest(*texts)) if len(set(letters)) > 1), 0)
-    start = max(0, parts - BEFORE_DIFFERENCE)
+    start = max(0, shared([side["text"] for side in sides]) - BEFORE_DIFFERENCE)
     lines = ["", f"  The lowered modules first differ in line {module['line']}:"]
     for side in sides:
         text = ("..." if start else "") + side["text"][start : start + MAX_MODULE_LINE]
@@ -268,6 +265,12 @@ def _module_lines(module: ModuleDifference | None) -> list[str]:
         if side["source"]:
             lines.append(f"      from {side['source']}")
     return lines
+
+
+def shared(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with."""
+    least = min(map(len, texts))
+    return next((n for n in range(least) if len({text[n] for text in texts}) > 1), least)
 
 
 def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
