@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Mapping
 
 from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.judging import (
@@ -151,8 +150,10 @@ class _Agreement:
         over = [process for process, state in short.items() if state["state"] in OVER]
         if not aside and len(over) < len(short):
             self._ending.settle(self._missing(short))
-        if aside or over:
-            self._step_aside(aside or over)
+        if aside or over:  # go on without checks, as others do for which this process would wait in vain
+            words = f"{name_processes(aside or over)} continues without checks, and so does process {self._job.me}."
+            self._checks.follow_aside(self._job.aside.get("job") or {"reason": words}, tell=True)
+            raise StoodDownError
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
@@ -165,12 +166,6 @@ class _Agreement:
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
-
-    def _step_aside(self, over: Iterable[int]) -> NoReturn:
-        """Go on without checks, as others do for which this process would wait in vain."""
-        words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
-        self._checks.follow_aside(self._job.aside.get("job") or {"reason": words}, tell=True)
-        raise StoodDownError
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""

@@ -84,7 +84,11 @@ def _program_difference(records: Sides) -> Difference:
         if not _executables_differ(records):
             path, values = _given_leaf(records, str(_given(records)))
             return Difference("value", "given", f" in the value of {path}: {sides(_without_digests(values))}")
-        made = {number: _executable_words(record) for number, record in records.items()}
+        made = {
+            number: f"{str(record.get('executable') or 'unknown').rpartition('/')[2]:.8}, "
+            f"{'loaded' if record.get('module') is None else 'compiled'}"
+            for number, record in records.items()
+        }
         own = {number: f"executable = {words}" for number, words in made.items()}
         return Difference("program", "executable", f" in its executable: {sides(made)}", own)
     agree = ", though its arguments agree" if _same_arguments(records) else ""
@@ -96,12 +100,6 @@ def _executables_differ(records: Sides) -> bool:
     """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
     known = [(name, record.get("module")) for record in records.values() if (name := record.get("executable"))]
     return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
-
-
-def _executable_words(record: Side) -> str:
-    """The compiled program of one side: the beginning of its digest, and where it is from."""
-    name = str(record.get("executable") or "unknown").rpartition("/")[2]
-    return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
 
 
 def _differs(records: Sides, name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -37,7 +37,7 @@ class Lateness:
             return
         running = {process: sample for process, sample in samples.items() if sample.state == "running"}
         most = max(sample.count for sample in samples.values())
-        waits = any(sample.last and sample.count == most for sample in samples.values())
+        waits = any(sample.call and sample.count == most for sample in samples.values())
         behind = {process: sample for process, sample in running.items() if sample.count < most}
         if not waits or most == 0 or not running:
             return
@@ -63,9 +63,9 @@ class Lateness:
         absent = [process for process in group.processes if process not in samples]
         there = {process: sample for process, sample in samples.items() if sample.count == most}
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
-        first = next(iter(there.values()))
-        place = f"{first.function or '?'}, {first.filename}:{first.line}" if first.filename else "an unknown line"
-        at = f"call {most} of {name_processes(group.processes)} ({place})"
+        call = next((sample.call for sample in there.values() if sample.call), Place())
+        line = call.get("filename") and f"{call.get('function') or '?'}, {call.get('filename')}:{call.get('line')}"
+        at = f"call {most} of {name_processes(group.processes)} ({line or 'an unknown line'})"
         # Which process compiles which program: different programs explain compilers that wait for each other.
         programs = {process: sample.compiling for process, sample in samples.items() if sample.compiling}
         compiling = sides(programs, "compiling {}".format)

@@ -128,7 +128,7 @@ class Background:
             changed = []
             for group in self._own.ledger.groups():
                 sample = self.own_sample(group)
-                said = (sample.count, sample.prefix, sample.given, sample.state, sample.last, sample.compiling)
+                said = (sample.count, sample.prefix, sample.given, sample.state, sample.call, sample.compiling)
                 if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
@@ -145,18 +145,13 @@ class Background:
     def own_sample(self, group: Group) -> Sample:
         """The position of this process in a group, as numbered so far."""
         last = self._own.ledger.last
-        mine = last if last is not None and last.program.processes == group.processes else None
-        site = mine.site if mine is not None else None
         return Sample(
             count=group.count,
             prefix=group.prefix,
             given=group.given,
             serial=self.journal.made,
             state=self._own.state,
-            last=mine is not None,
-            function=mine.program.function if mine is not None else None,
-            filename=site.filename if site is not None else None,
-            line=site.line if site is not None else None,
+            call=last.placed() if last is not None and last.program.processes == group.processes else None,
             compiling=self._own.compiling,
         )
 

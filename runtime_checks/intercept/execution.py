@@ -109,13 +109,8 @@ def ran_before() -> tuple[str, ...]:
         for one in gc.get_objects()
         if type(one) is kind and len({device.process_index for device in devices_of(one)}) > 1
     }
-    return (*sorted(names)[:MOST], *([FORGOTTEN] if _has_forgotten(pxla) else ()))
-
-
-def _has_forgotten(pxla: Any) -> bool:
-    """Whether JAX's cache of compiled programs has lost some, which it does with the functions that they are of."""
+    # JAX's cache of compiled programs loses them with the functions that they are of.
     counts = getattr(getattr(pxla, "_cached_compilation", None), "cache_info", None)
-    if counts is None:
-        return False
-    found = counts()
-    return bool(found.misses > found.currsize)
+    found = counts() if counts is not None else None
+    forgotten = [FORGOTTEN] if found is not None and found.misses > found.currsize else []
+    return (*sorted(names)[:MOST], *forgotten)

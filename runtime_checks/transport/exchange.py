@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -192,19 +193,15 @@ class Job:
         left = self.others
         for pause in PAUSES:
             time.sleep(pause if left else 0.0)
-            left = [process for process in left if not self._wakes(process, word)]
+            for process in list(left):
+                with suppress(StoreLostError):
+                    self.wake(process, word)
+                    left.remove(process)
 
     def wake_all(self) -> None:
         """Wake the listener threads of all others and this process's watcher thread: they look at once."""
         self.wake_others({})
         self.wake_watcher()
-
-    def _wakes(self, process: int, word: Word) -> bool:
-        try:
-            self.wake(process, word)
-        except StoreLostError:
-            return False
-        return True
 
     def gone(self, process: int) -> int | None:
         """The exit status of a process that a launcher saw end; None while it runs, or without a launcher."""
