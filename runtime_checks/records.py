@@ -99,12 +99,6 @@ class QuietRecord(Side, total=False):
     times: Count
 
 
-class QuietRecords(TypedDict, total=False):
-    """The last calls without a collective of a process, by set of processes."""
-
-    calls: dict[str, list[QuietRecord]]
-
-
 class _Announced(TypedDict):
     digest: str  # without it nothing could be compared: such a record cannot be read
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError, WaitedEnoughError
 from spmdlint.runtime_checks.agreement.declared import Ending
-from spmdlint.runtime_checks.agreement.lockstep import Lockstep
+from spmdlint.runtime_checks.agreement.lockstep import agree
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
@@ -56,7 +56,6 @@ class Session:
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts)
-        self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
@@ -99,7 +98,7 @@ class Session:
             with suppress(StoodDownError, WaitedEnoughError):  # the checks may come to their end meanwhile
                 if self.checks.joins(wait=True):
                     self.parts.setup.publish()
-                    self._lockstep.agree(group, entry, call, within)
+                    agree(self.parts, group, entry, call, within)
         return f"{group.key}/{entry.index}"
 
     def _note_quiet(self, call: Call) -> None:
@@ -110,12 +109,9 @@ class Session:
             return  # it may have communicated, and then explains nothing
         own.ledger.quiet[call.program.function] += 1
         group = own.ledger.group(call.program.processes)
-        if self.background is None:
-            own.quiet.note(group, call, group.count, each=True)
-        elif not own.quiet.knows(group, call):
-            # Only now is the count known; a later call takes the fast path and is not seen.
-            own.journal.drain()
-            own.quiet.note(group, call, group.count, each=False)
+        if self.background is None or not own.quiet.knows(group, call):  # a later call takes the fast path, unseen
+            own.journal.drain()  # only then is the count known
+            own.quiet.note(group, call, group.count, each=self.background is None)
 
     def is_due(self, name: str, every: int) -> bool:
         """Whether a value that is asserted only every N-th time is compared now."""

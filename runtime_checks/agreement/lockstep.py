@@ -47,36 +47,24 @@ CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-class Lockstep:
-    """The agreement on one call after another; :meth:`agree` returns only if all agree."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
-
-    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-        """Compare with all others of the group; raises or ends the process if they differ."""
-        digest = call.program.digest
-        _Agreement(self._parts, group, entry, call, within, self._agreed.get(digest)).reach()
-        if call.given:
-            self._agreed[digest] = entry.index
+def agree(parts: Parts, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
+    """Compare a call with all others of the group; raises or ends the process if they differ."""
+    _Agreement(parts, group, entry, call, within).reach()
+    if call.given:
+        parts.own.agreed[call.program.digest] = entry.index
 
 
 class _Agreement:
     """One call of this process, and the others of its group on the way to it; ``within`` bounds the wait in seconds.
 
-    ``agreed`` is the last call of the program that was given the same values on all processes. ``messages`` are those
-    of the processes that have come to the call, this one first.
+    ``messages`` are those of the processes that have come to the call, this one first.
     """
 
-    def __init__(
-        self, parts: Parts, group: Group, entry: Entry, call: Call, within: float | None, agreed: int | None
-    ) -> None:
+    def __init__(self, parts: Parts, group: Group, entry: Entry, call: Call, within: float | None) -> None:
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._ending, self._setup = parts.checks, parts.ending, parts.setup
         self._group, self._entry, self._call = group, entry, call
         self._within = within
-        self._agreed = agreed
         self._messages: dict[int, Message] = {}
         self._began = time.monotonic()
         self._told_wait = False
@@ -287,7 +275,7 @@ class _Agreement:
             places={process: details.get(process) or message for process, message in self._messages.items()},
             recent={process: told.get("recent") or [] for process, told in details.items()},
             quiet=self._others.quiet_calls(group),
-            agreed=self._agreed,
+            agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),
             others={process: self._others.position(process, group, entry) for process in absent},
         )

@@ -106,7 +106,7 @@ class OtherProcesses(Evidence):
         me = self._job.me
         found = {me: self._own.quiet.told([group], recent=True).get(group.key, [])}
         for process in group.processes:
-            if process != me and (told := (self._job.quiet.get(process) or {}).get("calls", {}).get(group.key)):
+            if process != me and (told := (self._job.quiet.get(process) or {}).get(group.key)):
                 found[process] = told
         return found
 

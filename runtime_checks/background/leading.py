@@ -34,24 +34,31 @@ STUCK = 1.5  # seconds, or twice the interval, without a call although counts di
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
+# Why a process is not compared any more, though its digests differ.
+_EXCUSES = {
+    "given": "What calls of process {process} are given is no longer compared within {named} while the job runs: "
+    "processes know other parts of it, and what all know does not differ.",
+    "calls": "Process {process} is no longer compared within {named} while the job runs: the digests of its calls "
+    "differ from those of process {me}, but no field known on both sides does.",
+    "threads": "Process {process} is no longer compared within {named} while the job runs: threads make calls on "
+    "different devices, which come in another order on each process.",
+}
 
 
 class _Watched:
     """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing.
 
-    ``excused`` are those that are not compared any more, and ``excused_values`` those of which the calls still are.
-    ``in_calls`` are those whose calls differ, and not only what they are given.
+    ``differ`` are those that differ, in their "calls" or only in what these are "given", and ``excused`` those that are
+    not compared any more, each with that in which they are not.
     """
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
         self.moved: dict[int, float] = {}
         self.ahead: dict[int, Sample] = {}
-        self.differ: set[int] = set()
+        self.differ: dict[int, str] = {}
         self.absent: dict[int, Sample] = {}
-        self.excused: set[int] = set()
-        self.excused_values: set[int] = set()
-        self.in_calls: set[int] = set()
+        self.excused: set[tuple[int, str]] = set()
         self.published: dict[int, tuple[str, Sample]] = {}
         self.asked_after = -1  # so many calls of this process
         self.ask_at = self.ask_pause = 0.0
@@ -112,7 +119,7 @@ class Leader:
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
         to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
-        differ = watched.differ = {process for process in to_check if self._differs(group, process, watched)}
+        differ = watched.differ = {p: what for p in to_check if (what := self._differs_in(group, p, watched))}
         ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
         short = {process for process in ended if samples[process].count < most or self._gone(process)}
         uneven = len({sample.count for sample in samples.values()}) > 1
@@ -124,7 +131,7 @@ class Leader:
                 watched.pause = AGAIN if seen != watched.looked_into else watched.pause * 2
                 watched.looked_into, watched.again = seen, now + watched.pause
                 with self._lock:  # also until it is told: the end of the program waits for that
-                    report = self.inquire(group, differ | short, samples, far=bool(differ or short))
+                    report = self._inquire(group, {*differ, *short}, watched)
                     if report is not None:
                         self._proclaimed = True
                         self._ending.proclaim(report)
@@ -150,27 +157,23 @@ class Leader:
         watched.samples = found
         return changed
 
-    def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._job.me or group.trail is None or process in watched.excused:
-            return False
+    def _differs_in(self, group: Group, process: int, watched: _Watched) -> str:
+        """In what a process differs as far as it is compared, "" if in nothing."""
+        if process == self._job.me or group.trail is None:
+            return ""
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
         if sample.count > group.count:
             watched.ahead[process] = sample
-            return False
+            return ""
         watched.ahead.pop(process, None)
-        watched.in_calls.discard(process)
         calls, values = group.trail.at(sample.count) or (sample.prefix, sample.given)
-        if calls != sample.prefix:
-            watched.in_calls.add(process)
-            return True
-        return values != sample.given and process not in watched.excused_values
+        what = "calls" if calls != sample.prefix else "given" if values != sample.given else ""
+        return what if (process, what) not in watched.excused else ""
 
-    def inquire(
-        self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
-    ) -> Report | None:
+    def _inquire(self, group: Group, suspects: Iterable[int], watched: _Watched) -> Report | None:
         """Request the calls of processes that seem to differ, and of some others; returns the verdict, if any."""
-        suspected = sorted(suspects)[:ASKED]
+        suspected, samples = sorted(suspects)[:ASKED], watched.samples
         with self._lock:
             wanted = list(suspected)
             others = sorted(samples, key=lambda process: (-samples[process].count, process))
@@ -178,32 +181,21 @@ class Leader:
             if self._job.me not in wanted:
                 wanted.append(self._job.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
-            all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
+            all_calls = suspected or len(group.threads) > 1  # calls of threads are told apart from the first on
             histories = self._others.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self._others)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
-        if report is None and far:
+        if report is None:
             # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
-            watched, named = self._watched[group.key], name_processes(group.processes)
-            excused = {p for p in suspected if p in histories and histories[p].state not in ENDED}
-            given = excused - watched.in_calls - watched.excused_values
-            watched.excused_values |= given
-            watched.excused |= excused & watched.in_calls
-            for process in sorted(given):
-                self._checks.note(
-                    f"What calls of process {process} are given is no longer compared within {named} while the job "
-                    "runs: processes know other parts of it, and what all know does not differ."
-                )
-            threaded = any(history.is_threaded(group.key) for history in histories.values())
-            why = (
-                "threads make calls on different devices, which come in another order on each process"
-                if threaded
-                else f"the digests of its calls differ from those of process {self._job.me}, but no field known on "
-                "both sides does"
-            )
-            for process in sorted(excused & watched.in_calls):
-                self._checks.note(f"Process {process} is no longer compared within {named} while the job runs: {why}.")
+            for process in suspected:
+                what = watched.differ.get(process)
+                if what and process in histories and histories[process].state not in ENDED:
+                    watched.excused |= {(process, "given"), (process, what)}
+                    threaded = any(history.is_threaded(group.key) for history in histories.values())
+                    why = _EXCUSES["threads" if threaded and what == "calls" else what]
+                    named = name_processes(group.processes)
+                    self._checks.note(why.format(process=process, named=named, me=self._job.me))
         return report
 
     def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:

@@ -47,6 +47,7 @@ class ThisProcess:
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
         self.racing: set[str] = set()
+        self.agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
         self.journal = Journal(self.ledger, recording)
         self.state = "running"
         self.end = State()
@@ -186,4 +187,4 @@ class ThisProcess:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
         recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
-            job.quiet.say({"calls": recent})
+            job.quiet.say(recent)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.records import Count, EventRecord, Hash, ProgramRecord, State
+from spmdlint.runtime_checks.records import Count, EventRecord, Hash, Name, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.transport.packing import pack
 
@@ -52,7 +52,7 @@ class Line(EventRecord, total=False):
     program with its record, packed, how the program ended, what was omitted, or what the process runs with.
     """
 
-    job: str
+    job: Name
     members: list[Count]
     event: Count
     once: bool

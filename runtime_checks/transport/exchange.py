@@ -20,7 +20,7 @@ from spmdlint.runtime_checks.records import (
     PreflightRecord,
     ProgramRecord,
     Question,
-    QuietRecords,
+    QuietRecord,
     State,
     WaitRecord,
     Word,
@@ -94,7 +94,9 @@ class Job:
         self._calls = Slots(store, me, "call", Message)
         self._programs = Slots(store, me, "program", ProgramRecord)
         self.details = Slots(store, me, "detail", Details)  # all that explains a call that differs, by group and number
-        self.quiet = Slots(store, me, "quiet", QuietRecords)  # the last calls without a collective
+        self.quiet = Slots(
+            store, me, "quiet", dict[str, list[QuietRecord]]
+        )  # the last calls without a collective, by group
         self.waits = Slots(store, me, "wait", WaitRecord)  # the processes that wait, for whom and where
         self.states = Slots(store, me, "state", State)  # how processes ended
         self.preflights = Slots(store, me, "preflight", PreflightRecord)

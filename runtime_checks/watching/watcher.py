@@ -105,10 +105,8 @@ class Watcher:
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
-        joining, background = self._checks.joining, self._background
-        if joining is not None:
-            return min(TICK, joining.rest())
-        return TICK if background is None else min(TICK, background.rest())
+        due = self._checks.joining or self._background
+        return TICK if due is None else min(TICK, due.rest())
 
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
