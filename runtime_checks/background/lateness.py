@@ -80,14 +80,15 @@ class Lateness:
         shown = sorted(behind)[:SHOWN]
         wheres = self._others.whereabouts([*shown, *absent[:SHOWN]])
         # By now, a process may have made more calls than it had published.
-        made = {process: wheres[process].get("counts", {}).get(group.key, 0) for process in shown if process in wheres}
-        left = {process: most - max(behind[process].count, made.get(process, 0)) for process in shown}
+        counts = {process: wheres.get(process, State()).get("counts", {}).get(group.key, 0) for process in behind}
+        left = {process: most - max(sample.count, counts[process]) for process, sample in behind.items()}
+        if still is not None and behind and max(left.values()) <= 0:
+            return ""
         for process in shown:
             by = f"{count_of(left[process])} behind"
             if process in wheres:
-                lines += _at(
-                    f"process {process} {f'is {by}' if left[process] > 0 else 'has arrived since'}, at", wheres[process]
-                )
+                said = f"is {by}" if left[process] > 0 else "has arrived since"
+                lines += _at(f"process {process} {said}, at", wheres[process])
             else:
                 why = "does not answer: it is stopped or holds the GIL"
                 lines.append(f"  process {process}, {by} when last heard of, {why}")
@@ -97,8 +98,6 @@ class Lateness:
             lines.append(f"  {name_processes(absent)} made no call yet")
             for process in absent[:SHOWN]:
                 lines += _at(f"process {process} is at", wheres[process]) if process in wheres else []
-        if still is not None and behind and len(made) == len(behind) and max(left.values()) <= 0:
-            return ""
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
 

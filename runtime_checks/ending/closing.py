@@ -132,7 +132,7 @@ class Closing:
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
         life = Life(self._job, self._checks, self._others)
-        while len(ended) < job.count:
+        while absent := [process for process in range(job.count) if process not in ended]:
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
@@ -143,8 +143,8 @@ class Closing:
                 return None
             # The first one collects how all ended in background mode, or under a launcher the first that is alive.
             if background is None or all(job.gone(process) is not None for process in range(job.me)):
-                ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
-                life.look([process for process in range(job.count) if process not in ended])
+                ended |= self._others.ended_among(absent)
+                life.look([process for process in absent if process not in ended])
             elif background.over:
                 return None
             else:

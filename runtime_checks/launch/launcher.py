@@ -7,6 +7,7 @@ dead processes, forwards interrupts, and leaves no process behind.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -236,48 +237,39 @@ class _Launcher:
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
-        now = time.monotonic()
-        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > self._longest()):
-            self._kill_rest()
-            return
-        self._look_for_absent(now)
-        failed = [one.when for one in self._ended.values() if one.status != 0]
-        if not failed:
-            return
-        patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-        if any(one.status == options.INTERRUPTED_STATUS for one in self._ended.values()):
-            patience = AFTER_INTERRUPT
-        if now - min(failed) > patience:
+        now, limits = time.monotonic(), []
+        if self._interrupts:
+            limits.append(self._interrupted_at + (self._longest() if len(self._interrupts) == 1 else 0.0))
+        failed = [one for one in self._ended.values() if one.status != 0]
+        if failed:
+            patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
+            interrupted = any(one.status == options.INTERRUPTED_STATUS for one in failed)
+            limits.append(min(one.when for one in failed) + (AFTER_INTERRUPT if interrupted else patience))
+        if self._leaves_some_waiting(now) or now > min(limits, default=math.inf):
             self._kill_rest()
 
     def _longest(self) -> float:
         """Seconds for the processes to end after the first signal."""
         return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
 
-    def _look_for_absent(self, now: float) -> None:
-        """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
+    def _leaves_some_waiting(self, now: float) -> bool:
+        """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
 
         After an interrupt, that is no divergence: it may have reached one before and the other inside that call. There
         it is acted on only once the call returns, which it will not.
         """
         interrupted = bool(self._interrupts)
         if not interrupted and (self._plan.mode == "off" or self._folder.report() is not None):
-            return
+            return False
         patience = ABSENT_AFTER_INTERRUPT if interrupted else ABSENT_AFTER
-        absent = {
-            number: self._folder.states.get(number) or State()
-            for number, one in self._ended.items()
-            if self._folder.joined.get(number) is None and now - one.when > patience
-        }
-        waiting = {
-            number: site
-            for number in range(self._plan.processes)
-            if number not in self._ended and (site := self._folder.joining.get(number)) is not None
-        }
-        if absent and waiting:
-            if not interrupted:
-                self._folder.put_report(absent_from_start(absent, waiting))
-            self._kill_rest()
+        folder, all_started = self._folder, range(self._plan.processes)
+        gone = [number for number, one in self._ended.items() if now - one.when > patience]
+        absent = {number: folder.states.get(number) or State() for number in gone if folder.joined.get(number) is None}
+        running = (number for number in all_started if number not in self._ended)
+        waiting = {number: site for number in running if (site := folder.joining.get(number)) is not None}
+        if absent and waiting and not interrupted:
+            self._folder.put_report(absent_from_start(absent, waiting))
+        return bool(absent and waiting)
 
     def _kill_rest(self) -> None:
         for number, process in enumerate(self._processes):
