@@ -6,11 +6,12 @@ Modules are read as JAX passes them to XLA, so that nothing is traced or lowered
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import describe_static
-from spmdlint.runtime_checks.intercept.identity import Identities, name_of
+from spmdlint.runtime_checks.intercept.identity import name_of, users
 from spmdlint.runtime_checks.intercept.observer import Compiled, Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
@@ -20,12 +21,12 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
     pjit = module("jax._src.pjit")
     need_parameters(need(pjit, "_pjit_call_impl_python"), "jaxpr", "name")
     thread = observer.thread
-    identities = Identities()
+    known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def before(*args: Any, jaxpr: Any, name: Any, **_named: Any) -> tuple[Context | None]:
         previous = thread.context
         (fun, static, tree), thread.inferred = thread.inferred, (None, {}, None)
-        debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
+        debug = users(known, fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
         thread.context = Context(
             name=name_of(fun, str(name), sys._getframe(1)),
             source=getattr(debug, "func_src_info", None),

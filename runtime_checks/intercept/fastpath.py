@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -102,19 +103,17 @@ def _host_calls(observer: Observer, journal: Journal, program: Program, last: st
     return given
 
 
+@dataclass(slots=True, eq=False)
 class HostHook:
     """Stands for the layout of an argument from the host, of which C++ does not ask; ``real`` is the original."""
 
-    __slots__ = ("_layout", "given", "key", "real")
-
-    def __init__(self, given: Given, key: str, real: Any, layout: Any) -> None:
-        self.given = given
-        self.key = key
-        self.real = real
-        self._layout = layout
+    given: Given
+    key: str
+    real: Any
+    layout: Any
 
     def _to_xla_layout(self, dtype: Any) -> Any:
-        return self._layout if self.real is None else self.real._to_xla_layout(dtype)
+        return self.layout if self.real is None else self.real._to_xla_layout(dtype)
 
     __eq__ = LayoutHook.__eq__
     __hash__ = object.__hash__

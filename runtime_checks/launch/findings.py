@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
@@ -179,7 +178,7 @@ class _Path:
 
     def __init__(self, lines: Set[tuple[str, int]]) -> None:
         self._lines = lines
-        self._blocks = {filename: blocks_of(filename) for filename, _ in lines}
+        self._spans = {filename: _spans_of(filename) for filename, _ in lines}
 
     def rank(self, places: Sequence[tuple[str, int]]) -> int | None:
         """How a finding with this place and these related ones stands to the lines; None if not at all."""
@@ -191,8 +190,12 @@ class _Path:
         return ON_PATH if self._is_inside(own) else LEADS
 
     def _is_on(self, place: tuple[str, int]) -> bool:
+        """Whether a place is in the statement of a line: Python and the linter may name two lines of a long call."""
         filename, row = place
-        return any(name == filename and self._blocks[filename].same_statement(line, row) for name, line in self._lines)
+        statements = [span for span in self._spans.get(filename, ([], []))[0] if row in span]
+        return any(
+            row == line or any(line in span for span in statements) for name, line in self._lines if name == filename
+        )
 
     def _calls(self, own: tuple[str, int], place: tuple[str, int]) -> bool:
         """Whether a related place is in another function, one of the lines as well: the function that is called."""
@@ -204,42 +207,28 @@ class _Path:
         around = self._function(place)
         return any(line[0] == place[0] and self._function(line) == around for line in self._lines)
 
-    def _function(self, place: tuple[str, int]) -> tuple[str, int, int] | None:
+    def _function(self, place: tuple[str, int]) -> tuple[str, range] | None:
+        """The innermost function around a place; None for a module's own lines."""
         filename, row = place
-        around = self._blocks[filename].function(row) if filename in self._blocks else None
-        return None if around is None else (filename, *around)
+        around = [span for span in self._spans.get(filename, ([], []))[1] if row in span]
+        return (filename, min(around, key=len)) if around else None
 
 
 def _place(finding: LintedPlace) -> tuple[str, int]:
     return str(Path(finding["filename"]).resolve()), finding["location"]["row"]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The spans of a file, first and last line each; none if it cannot be read or parsed."""
-
-    statements: list[tuple[int, int]] = field(default_factory=list)
-    functions: list[tuple[int, int]] = field(default_factory=list)
-
-    def same_statement(self, one: int, other: int) -> bool:
-        """Whether two lines are in one statement: Python and the linter may name different lines of a long call."""
-        return one == other or any(first <= one <= last and first <= other <= last for first, last in self.statements)
-
-    def function(self, line: int) -> tuple[int, int] | None:
-        """The innermost function around a line; None for a module's own lines."""
-        around = [span for span in self.functions if span[0] <= line <= span[1]]
-        return min(around, key=lambda span: span[1] - span[0], default=None)
-
-
-def blocks_of(filename: str) -> Blocks:
+def _spans_of(filename: str) -> tuple[list[range], list[range]]:
+    """The lines of the statements and of the functions of a file; none if it cannot be read or parsed."""
+    statements: list[range] = []
+    functions: list[range] = []
     try:
         tree = ast.parse(Path(filename).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return Blocks()
-    found = Blocks()
+        return statements, functions
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.functions.append((node.lineno, node.end_lineno or node.lineno))
+            functions.append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.stmt) and not hasattr(node, "body") and not isinstance(node, ast.Match):
-            found.statements.append((node.lineno, node.end_lineno or node.lineno))
-    return found
+            statements.append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return statements, functions

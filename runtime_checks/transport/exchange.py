@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -39,36 +40,36 @@ PAUSE = 2.0  # seconds after the store did not answer
 T = TypeVar("T", bound=Mapping[str, object])
 
 
+@dataclass(frozen=True, slots=True)
 class Slots(Generic[T]):
     """The records of one kind, below one folder of the store; ``at`` are the further parts of a key."""
 
-    def __init__(self, store: Store, me: int, folder: str, kind: type[T]) -> None:
-        self._store = store
-        self._me = me
-        self._folder = folder
-        self._kind = kind
+    store: Store
+    me: int
+    folder: str
+    kind: type[T]
 
     def _key(self, at: tuple[object, ...]) -> str:
-        return "/".join([self._folder, *map(str, at)])
+        return "/".join([self.folder, *map(str, at)])
 
     def put(self, record: T, *at: object, replace: bool = True) -> bool:
         """Publish a record; returns False if there is one, and ``replace`` is False."""
-        return self._store.put(self._key(at), record, replace=replace)
+        return self.store.put(self._key(at), record, replace=replace)
 
     def say(self, record: T, *at: object) -> None:
         """Publish this process's record: the last part of the key is its number."""
-        self.put(record, *at, self._me)
+        self.put(record, *at, self.me)
 
     def get(self, *at: object) -> T | None:
-        return self._store.get(self._key(at), self._kind)
+        return self.store.get(self._key(at), self.kind)
 
     def wait(self, *at: object, milliseconds: int = MAX_WAIT_MS) -> T | None:
         """A record as soon as it is there, or None after some time."""
-        return self._store.wait(self._key(at), self._kind, min(milliseconds, MAX_WAIT_MS))
+        return self.store.wait(self._key(at), self.kind, min(milliseconds, MAX_WAIT_MS))
 
     def all(self, *at: object) -> dict[int, T]:
         """The records of all processes, by their numbers."""
-        found = self._store.children(self._key(at), self._kind)
+        found = self.store.children(self._key(at), self.kind)
         return {int(name): record for name, record in found.items() if name.isdigit()}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,24 +18,24 @@ MAX_FILE = 256 << 20  # the report of a large job is longer than a value in the 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
 class Files(Generic[T]):
     """Small JSON files of one kind, one for each process; each is written atomically and by one writer."""
 
-    def __init__(self, folder: Path, name: str, kind: type[T]) -> None:
-        self._folder = folder
-        self._name = name
-        self._kind = kind
+    folder: Path
+    name: str
+    kind: type[T]
 
     def put(self, process: int, value: T) -> None:
-        scratch = self._folder / f".{self._name}.{process}.{os.getpid()}"
+        scratch = self.folder / f".{self.name}.{process}.{os.getpid()}"
         scratch.write_text(json.dumps(value))
-        scratch.replace(self._folder / f"{self._name}.{process}")
+        scratch.replace(self.folder / f"{self.name}.{process}")
 
     def get(self, process: int) -> T | None:
-        return _read(self._folder / f"{self._name}.{process}", self._kind)
+        return _read(self.folder / f"{self.name}.{process}", self.kind)
 
     def drop(self, process: int) -> None:
-        (self._folder / f"{self._name}.{process}").unlink(missing_ok=True)
+        (self.folder / f"{self.name}.{process}").unlink(missing_ok=True)
 
 
 class RunFolder:
