@@ -68,7 +68,7 @@ class Ending:
     def settle(self, report: Report) -> None:
         """Declare a verdict to all processes and act on it; for a thread that makes calls."""
         self.declare(report)
-        self._act_and_stop()
+        self.heed()
 
     def proclaim(self, report: Report) -> None:
         """Declare a verdict from another thread; the threads that make calls act on it."""
@@ -76,15 +76,11 @@ class Ending:
         self._job.wake_all()
 
     def heed(self) -> None:
-        """Act on a verdict that another process declared, if there is one."""
+        """Act on the verdict, if there is one; under the policy "report", only the checks of this process end."""
         if self.look() is not None:
-            self._act_and_stop()
-
-    def _act_and_stop(self) -> None:
-        """Act on the verdict; under the policy "report", the checks of this process end, and nothing else."""
-        self.act()
-        self._checks.active = False
-        raise StoodDownError
+            self.act()
+            self._checks.active = False
+            raise StoodDownError
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""

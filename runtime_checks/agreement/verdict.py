@@ -46,7 +46,7 @@ def compare(records: Sides) -> Difference | None:
     if not (any(_differs(records, name) for name in fields) or _executables_differ(records) or _given(records)):
         return None
     if _differs(records, "environment"):
-        uneven = _uneven_settings(records)
+        uneven = _uneven({number: record.get("environment") or {} for number, record in records.items()})
         words = ", ".join(f"{name} ({sides(values)})" for name, values in uneven.items())
         own = {n: ", ".join(f"{name} = {values[n]}" for name, values in uneven.items()) for n in records}
         return Difference("setup", "environment", f" in the configuration: {words}", own)
@@ -66,10 +66,11 @@ def compare(records: Sides) -> Difference | None:
         return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
     if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
-    for look in (_static_difference, _argument_difference):
-        found = look(records)
-        if found is not None:
-            return found
+    for name, values in _uneven({n: known for n, record in records.items() if (known := record.get("static"))}).items():
+        return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
+    found = _argument_difference(records)
+    if found is not None:
+        return found
     if _differs(records, "devices"):
         if len({frozenset(devices) for record in records.values() if (devices := record.get("devices"))}) > 1:
             on = sides(records, lambda r: f"on the devices {r.get('devices')}")
@@ -138,23 +139,11 @@ def _named(argument: Argument) -> str:
     return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
 
 
-def _uneven_settings(records: Sides) -> dict[str, dict[int, str | None]]:
-    """The settings that differ, each with its value on every process."""
-    names = sorted({name for record in records.values() for name in record.get("environment") or {}})
-    told = {
-        name: {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
-        for name in names
-    }
-    return {name: values for name, values in told.items() if len(set(values.values())) > 1}
-
-
-def _static_difference(records: Sides) -> Difference | None:
-    known = {number: static for number, record in records.items() if (static := record.get("static"))}
-    for name in sorted({name for static in known.values() for name in static}):
-        values = {number: static.get(name) for number, static in known.items()}
-        if len(set(values.values())) > 1:
-            return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
-    return None
+def _uneven(told: Mapping[int, Mapping[str, str]]) -> dict[str, dict[int, str | None]]:
+    """What is not the same on all processes, by its name, with what each of them has."""
+    names = sorted({name for one in told.values() for name in one})
+    values = {name: {number: one.get(name) for number, one in told.items()} for name in names}
+    return {name: each for name, each in values.items() if len(set(each.values())) > 1}
 
 
 def _given(records: Sides) -> str | None:
