@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.declared import Ending
 from spmdlint.runtime_checks.agreement.lockstep import agree
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
@@ -95,7 +95,7 @@ class Session:
             own.journal.note(own.journal.event_of(program, call.site))
             own.journal.drain()
             entry = Entry(group.count, program, call.site)
-            with suppress(StoodDownError, WaitedEnoughError):  # the checks may come to their end meanwhile
+            with suppress(StoodDownError):
                 if self.checks.joins(wait=True):
                     self.parts.setup.publish()
                     agree(self.parts, group, entry, call, within)

@@ -20,11 +20,11 @@ ASIDE = "aside"  # the state of a process that continues without checks
 
 
 class StoodDownError(Exception):
-    """A verdict was reported, and the policy is to continue without checks."""
+    """The call goes on without an agreement.
 
-
-class WaitedEnoughError(Exception):
-    """An operation with its own time-out was waited for as long as it would wait itself."""
+    The checks are over, as after a verdict under the policy "report"; or an operation with its own time-out was waited
+    for as long as it would wait itself.
+    """
 
 
 class Checks:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.checks import StoodDownError
 from spmdlint.runtime_checks.agreement.judging import (
     Differing,
     Missing,
@@ -144,7 +144,7 @@ class _Agreement:
             raise StoodDownError
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
-            raise WaitedEnoughError
+            raise StoodDownError
         if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
             self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait

@@ -46,10 +46,6 @@ class Linted(LintedPlace):
     related: list[LintedPlace]
 
 
-class UnfinishedError(Exception):
-    """The linter was ended before it finished; the text says why."""
-
-
 def join(
     report: Report,
     command: Sequence[str],
@@ -75,13 +71,13 @@ def join(
         return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    try:
-        found = _lint([*linter, *sorted(files)], within, environment, interrupted)
+    found = _lint([*linter, *sorted(files)], within, environment, interrupted)
+    if not isinstance(found, str):
         report.findings = relevant(found, lines, uncalled, rules)
-    except UnfinishedError as error:
+    else:
         first = min((place for process in telling for place in list(_lines(process))[:1]), default=("FILE", 0))
         report.notes.append(
-            f"The linter {error}, so its findings are not among these lines. Ask it about one of them: "
+            f"The linter {found}, so its findings are not among these lines. Ask it about one of them: "
             f"spmdlint explain {first[0]}:{first[1]}"
         )
     known = rules[:1] if report.advice == ADVICE_ON["threads"] else []  # which the checks have seen themselves
@@ -113,7 +109,8 @@ def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
 
 def _lint(
     words: Sequence[str], within: float, environment: Mapping[str, str] | None, interrupted: Callable[[], bool]
-) -> list[Linted]:
+) -> list[Linted] | str:
+    """What the linter has found, or why it was ended before it finished."""
     try:
         running = subprocess.Popen(  # noqa: S603
             words,
@@ -133,9 +130,9 @@ def _lint(
                 return read_record(output, list[Linted], "of findings", "that the linter has written", MAX_OUTPUT)
             except subprocess.TimeoutExpired:
                 if interrupted():
-                    raise UnfinishedError("was interrupted") from None
+                    return "was interrupted"
                 if time.monotonic() > limit:
-                    raise UnfinishedError(f"did not finish within {within:.0f} s") from None
+                    return f"did not finish within {within:.0f} s"
             except UnknownRecordError:
                 return []
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -168,13 +168,16 @@ def diverged(
     kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
 ) -> Report:
     """A report of a proven divergence, with the rules that may explain it and what to do; ``field`` is what differs."""
+    # Of a signal, or an end as by ``os._exit``, no line of the program is known.
+    states = {"died" if is_without_exit(one.detail) else one.state for one in processes.values()}
+    unplaced = kind == "missing" and "died" in states and "raised" not in states
     return Report(
         verdict="diverged",
         kind=kind,
         message=message,
         index=index,
         group=sorted(processes),
-        explained_by=[] if _without_a_line(kind, processes.values()) else list(EXPLAINED_BY[kind]),
+        explained_by=[] if unplaced else list(EXPLAINED_BY[kind]),
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
@@ -207,12 +210,6 @@ def after_death(
     report = diverged("missing", message, index, processes, "left" if left else "died")
     blaming_threads(report, threads)
     return report
-
-
-def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
-    """Whether the cause is a signal, or an end as by ``os._exit``, of which no line of the program is known."""
-    states = {"died" if is_without_exit(one.detail) else one.state for one in processes}
-    return kind == "missing" and "died" in states and "raised" not in states
 
 
 def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:
