@@ -176,12 +176,9 @@ class HealthNumbers(TypedDict, total=False):
 
 
 class PreflightRecord(TypedDict, total=False):
-    devices: Count
-    kind: str
-    jax: str
-    jaxlib: str
-    python: str
-    flags: list[str]
+    """How a process is set up, by what it is in words, and digests of its source files, by their paths."""
+
+    facts: dict[str, str]
     sources: dict[str, str]
 
 

@@ -22,14 +22,6 @@ from spmdlint.runtime_checks.reporting.sentences import first_of
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 
-FIELDS = {
-    "devices": "the number of local devices",
-    "kind": "the kind of device",
-    "jax": "the version of jax",
-    "jaxlib": "the version of jaxlib",
-    "python": "the version of Python",
-    "flags": "XLA_FLAGS",
-}
 MAX_SOURCES = 400
 MAX_SOURCE_BYTES = 4 << 20
 # Flags that only name output places, or that the number of devices already covers.
@@ -58,15 +50,15 @@ def record() -> PreflightRecord:
     import jaxlib
 
     local = jax.local_devices()
-    return {
-        "devices": len(local),
-        "kind": local[0].device_kind if local else "none",
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "python": ".".join(map(str, sys.version_info[:2])),
-        "flags": meaningful_flags(os.environ),
-        "sources": _sources(),
+    facts = {
+        "the number of local devices": str(len(local)),
+        "the kind of device": local[0].device_kind if local else "none",
+        "the version of jax": jax.__version__,
+        "the version of jaxlib": jaxlib.__version__,
+        "the version of Python": ".".join(map(str, sys.version_info[:2])),
+        "XLA_FLAGS": " ".join(meaningful_flags(os.environ)) or "none",
     }
+    return {"facts": facts, "sources": _sources()}
 
 
 def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
@@ -102,24 +94,9 @@ def _sources() -> dict[str, str]:
     return found
 
 
-def difference(mine: PreflightRecord, theirs: PreflightRecord) -> tuple[str, str, str] | None:
-    """A difference between two records that changes programs: in words, with both sides."""
-    for name, words in FIELDS.items():
-        if name in mine and name in theirs and mine.get(name) != theirs.get(name):
-            return words, _side(mine.get(name)), _side(theirs.get(name))
-    return None
-
-
-def different_sources(mine: PreflightRecord, theirs: PreflightRecord) -> list[str]:
-    """The source files that both have loaded and that differ."""
-    left, right = dict(mine.get("sources") or {}), dict(theirs.get("sources") or {})
-    return sorted(path for path in left.keys() & right.keys() if left[path] != right[path])
-
-
-def _side(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "none"
-    return str(value)
+def unlike(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """What both processes tell, and is not the same."""
+    return [name for name, told in mine.items() if theirs.get(name, told) != told]
 
 
 class Setup:
@@ -152,17 +129,16 @@ class Setup:
         if theirs is None:
             return None
         self._compared.add(process)
-        me = self._job.me
-        paths, named = different_sources(self._mine, theirs), f"process {me} and process {process}"
+        me, named = self._job.me, f"process {self._job.me} and process {process}"
+        paths = sorted(unlike(self._mine["sources"], theirs.get("sources") or {}))
         for path in paths:  # no verdict, because only a comment may differ
             self._checks.note(f"{path} differs between {named}.")
         if paths:
             write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
-        found = difference(self._mine, theirs)
-        if found is None:
-            return None
-        words, mine, other = found
-        message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
-        sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
-        sides[process] = ProcessReport("running", detail=f"{words}: {other}")
-        return diverged("setup", message, None, sides)
+        facts = {me: self._mine["facts"], process: theirs.get("facts") or {}}
+        for words in unlike(facts[me], facts[process]):
+            told = {number: each[words] for number, each in facts.items()}
+            parties = {number: ProcessReport("running", detail=f"{words}: {side}") for number, side in told.items()}
+            message = "; ".join(f"process {number}: {side}" for number, side in told.items())
+            return diverged("setup", f"{words} differs: {message}.", None, parties)
+        return None
