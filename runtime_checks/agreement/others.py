@@ -103,12 +103,9 @@ class OtherProcesses(Evidence):
 
     def quiet_calls(self, group: Group) -> dict[int, list[QuietRecord]]:
         """The last calls without a collective of all processes of a group that have published them."""
-        me = self._job.me
-        found = {me: self._own.quiet.told([group], recent=True).get(group.key, [])}
-        for process in group.processes:
-            if process != me and (told := (self._job.quiet.get(process) or {}).get(group.key)):
-                found[process] = told
-        return found
+        own = self._own.quiet.told([group], recent=True).get(group.key, [])
+        found = {number: told[group.key] for number, told in self._job.quiet.all().items() if group.key in told}
+        return {**found, self._job.me: own}
 
     def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time, unless a process is stopped."""

@@ -159,11 +159,8 @@ def job_of(events: Path) -> str:
 
 
 def _made(folder: Path) -> float:
-    """When the last recording in a folder was last written to."""
-    times = []
-    for path in folder.glob("*.ledger"):
-        try:
-            times.append(path.stat().st_mtime)
-        except OSError:
-            continue  # another process has just deleted it
-    return max(times, default=0.0)
+    """When the last recording was moved into a folder, which the job after it does when it begins."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0  # another process has just deleted it
