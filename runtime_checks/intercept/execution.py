@@ -15,7 +15,7 @@ from typing import Any
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.intercept.observer import Context, Observer, devices_of
-from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 
 
 def install_dispatch(observer: Observer, patches: Patches) -> None:
@@ -38,17 +38,11 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
     clear_fast_paths()
 
 
-def need_fields(owner: Any, name: str, *fields: str) -> None:
-    """Check that what JAX passes to its fast path has what is read there."""
-    there = getattr(need(owner, name), "_fields", ())
-    for field in fields:
-        if field not in there:
-            raise MissingSeamError(f"{name} has no {field}")
-
-
 def _keep_off_the_path(observer: Observer, patches: Patches, owner: Any, name: str) -> None:
-    need_fields(owner, name, "xla_executable")
-    patches.around(owner, name, instead=lambda built: None if observer.spans(built.xla_executable) else built)
+    def instead(built: Any) -> Any:
+        return None if observer.spans(built.xla_executable) else built
+
+    patches.around(owner, name, instead=instead, takes=("xla_executable",))
 
 
 def clear_fast_paths() -> None:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, need_fields
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
@@ -166,7 +166,6 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
     """Intercept calls on the fast path without leaving it."""
     pxla = module("jax._src.interpreters.pxla")
-    need_fields(pxla, "MeshExecutableFastpathData", "xla_executable", "in_device_local_layouts")
     need(pxla, "shard_args")
     layouts = module("jax._src.layout")
     layout_type = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
@@ -201,7 +200,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         return built._replace(in_device_local_layouts=layouts)
 
     patches.replace(pxla, "shard_args", partial(_placing, observer, patches, hook_type, host_type))
-    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked)
+    takes = ("xla_executable", "in_device_local_layouts")
+    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked, takes=takes)
     clear_fast_paths()
 
 
