@@ -40,18 +40,15 @@ class History:
         """Whether other threads than the main one make calls of a group."""
         return any(row.aside for row in self.rows.get(group, {}).values())
 
-    def add(self, row: Row) -> None:
-        """Add a call; later calls of a group have higher numbers."""
-        self.members[row.group] = row.members
-        self.rows.setdefault(row.group, {})[row.index] = row
-        self.counts[row.group] = max(self.counts.get(row.group, 0), row.index)
-        self.last = row
-
 
 def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+    """The history of a process from its calls; later calls of a group have higher numbers."""
     history = History(state=state, end=State() if end is None else end)
     for row in rows:
-        history.add(row)
+        history.members[row.group] = row.members
+        history.rows.setdefault(row.group, {})[row.index] = row
+        history.counts[row.group] = row.index
+        history.last = row
     return history
 
 

@@ -9,8 +9,6 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.history import History, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
@@ -171,10 +169,7 @@ class OtherProcesses(Evidence):
         places = unpack(told["calls"], MAX_CALLS * 2)
         calls = [table[place] for place in array("H", places[: len(places) // 2 * 2]) if place < len(table)]
         given = {(group, index): digest for group, index, digest in told["given"]}
-        rows = [
-            replace(row, given=given[row.group, row.index]) if (row.group, row.index) in given else row
-            for row in rows_of(calls, told["members"], groups)
-        ]
+        rows = rows_of(calls, told["members"], groups, given=given)
         history = read_history(told["state"], rows, told["end"])
         history.counts.update({key: count for key, (count, _) in groups.items()})
         history.members.update({key: tuple(members) for key, members in told["members"].items()})

@@ -68,8 +68,12 @@ def rows_of(
     members: Mapping[str, Sequence[int]],
     ends: Mapping[str, tuple[int, int]],
     later: Sequence[EventRecord] = (),
+    given: Mapping[tuple[str, int], int] | None = None,
 ) -> list[Row]:
-    """Rows of the events that lead up to the count and the prefix of each group, and of those that come later."""
+    """Rows of the events that lead up to the count and the prefix of each group, and of those that come later.
+
+    ``given`` are the digests of what calls are given, by their groups and numbers.
+    """
     inside = {group: tuple(processes) for group, processes in members.items()}
     groups, first = dict(ends), len(events)
     while first > 0:
@@ -97,6 +101,7 @@ def rows_of(
             others={name: made for name, (made, _) in groups.items() if name != key},
             callers=tuple(event.get("callers") or ()),
             aside=event.get("aside", False),
+            given=(given or {}).get((key, count + 1), 0),
         )
         rows.append(row)
     return rows
