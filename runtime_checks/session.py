@@ -13,13 +13,13 @@ from spmdlint.runtime_checks.agreement.lockstep import agree
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided

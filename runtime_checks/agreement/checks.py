@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_door
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import ChecksFailedError, Guard
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Aside, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text

@@ -16,7 +16,7 @@ from spmdlint.runtime_checks.agreement.history import History, groups_of, judge,
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
-from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier_jobs
+from spmdlint.runtime_checks.recording.writing import UNNAMED, earlier_jobs
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, place, sides

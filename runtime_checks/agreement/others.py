@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.history import History, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.recording.reading import read, read_lines, rows_of
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import (
     Answer,
     GivenRecord,

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.setup import meaningful
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.communication import (
@@ -30,7 +31,6 @@ from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 LOOKS = 8  # calls of a program, in background mode, for which arrays made of values from the host are looked at

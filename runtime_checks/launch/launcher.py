@@ -30,7 +30,7 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
 from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.recording.retention import lock, only_run_in
+from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation

@@ -20,7 +20,7 @@ from typing import Any
 from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
 from spmdlint.runtime_checks.page.document import Job, Sources, document
-from spmdlint.runtime_checks.recording.retention import earlier_jobs, job_of
+from spmdlint.runtime_checks.recording.writing import earlier_jobs, job_of
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 

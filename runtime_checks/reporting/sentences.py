@@ -12,6 +12,11 @@ from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.printing import plain
 
 MAX_DETAIL = 100
+# How the program of a process has ended the checks in all: ends that are no divergence.
+OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
+# The beginnings of the details of a program that ended in this way, and of a process that did so without a word.
+LEFT = "exited by sys.exit"
+WITHOUT_EXIT = "ended without Python's exit"
 
 T = TypeVar("T")
 Places = Mapping[int, Place]
@@ -67,18 +72,6 @@ def calls(records: Places) -> str:
     for words, numbers in alike(made).items():
         told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
     return "; ".join(told)
-
-
-OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
-"""How the program of a process has ended the checks in all: ends that are no divergence."""
-
-
-LEFT = "exited by sys.exit"
-"""The beginning of the detail of a program that ended in this way."""
-
-
-WITHOUT_EXIT = "ended without Python's exit"
-"""The beginning of the detail of a process that ended by itself and did not say so."""
 
 
 def unsaid(status: int) -> str:

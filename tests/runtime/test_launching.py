@@ -13,7 +13,7 @@ import pytest
 
 from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.retention import lock, only_run_in
+from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"

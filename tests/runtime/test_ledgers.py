@@ -17,8 +17,7 @@ from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.recording import writing
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.reading import read, read_lines
-from spmdlint.runtime_checks.recording.retention import KEPT, earlier, job_of
-from spmdlint.runtime_checks.recording.writing import CALLS, Recording
+from spmdlint.runtime_checks.recording.writing import CALLS, KEPT, Recording, earlier, job_of
 from tests.runtime.fakes import program
 from tests.runtime.jobs import rehearse
 
