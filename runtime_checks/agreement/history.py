@@ -105,10 +105,8 @@ def _sequences(
     """The calls of each group by process and number; of several threads, as each device sees them."""
     for key, group, inside in groups_of(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
-        if not any(history.is_threaded(key) for history in inside.values()):
-            yield key, group, inside, rows
-            continue
-        for seen in by_device(rows, lambda process, row: evidence.program(process, row.digest)):
+        threaded = any(history.is_threaded(key) for history in inside.values())
+        for seen in by_device(rows, lambda n, row: evidence.program(n, row.digest)) if threaded else [rows]:
             yield key, group, inside, seen
 
 
