@@ -64,14 +64,14 @@ class Process:
         self.session = Session(Store(client, f"scale/{trial}"), me, count, options)
         self.watcher = self.session.watcher(Demand("off"))
         self.session.job.wake_watcher = self.watcher.wake
-        self.listener = Listener(self.session.job.exchange, self._woken)
+        self.listener = Listener(self.session.job, self._woken)
         everyone = tuple(range(count))
         self.step = Program("step", everyone, module="one module")
         self.odd = Program("another", everyone, module="another module")
         self.heard: float | None = None
         self.background = self.session.background
         for program in (self.step, self.odd):
-            self.background._explained[program.digest] = program.decisive()
+            self.session.own._explained[program.digest] = program.decisive()
         self.event = self.background.journal.event_of(self.step, Site("train.py", 21, "main"))
 
     def diverge(self) -> None:

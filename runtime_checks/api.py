@@ -109,7 +109,7 @@ def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, joi
     _Installed.times += 1
     hook = Hook(options, _Installed.times)
     _Installed.hook = hook
-    hook.start()
+    hook.guard.run(hook.start)
 
 
 def disable() -> None:
@@ -143,10 +143,10 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     hook = _Installed.hook
     if hook is None:
         return
-    from spmdlint.runtime_checks.calls.named import announce, as_value, check_value
+    from spmdlint.runtime_checks.calls.named import announce, as_value, leaves_of
 
     if hook.session is None:
-        check_value(value)
+        leaves_of(value)  # where there is nobody to compare with, too, it refuses what cannot be compared
     elif hook.session.is_due(name, every):
         announce(hook.session, "assert_equal", name=name, value=as_value(value))
 
@@ -223,7 +223,9 @@ def _tell_once(words: str) -> None:
 def left_by(end: SystemExit) -> None:
     """For a program runner: the program has ended by ``sys.exit``."""
     if _Installed.hook is not None:
-        _Installed.hook.left_by(end)
+        from spmdlint.runtime_checks.calls.frames import exit_site
+
+        _Installed.hook.left(end.code, exit_site(end.__traceback__))
 
 
 def status() -> Status:

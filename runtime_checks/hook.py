@@ -14,7 +14,7 @@ from typing import Any
 
 from spmdlint._version import __version__
 from spmdlint.runtime_checks.agreement.joining import Joining, Member, close_door
-from spmdlint.runtime_checks.calls.frames import Site, exit_site, raising_site, site_data, user_site
+from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data, user_site
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError, Guard
 from spmdlint.runtime_checks.intercept.execution import ran_before
@@ -65,9 +65,6 @@ class Hook:
 
     def start(self) -> None:
         """Start: at once if the job is initialized, otherwise as soon as it is."""
-        self.guard.run(self._start)
-
-    def _start(self) -> None:
         import jax
 
         too_old = unsupported(getattr(jax, "__version__", None))
@@ -100,13 +97,10 @@ class Hook:
     def _tell_launcher(self, state: State) -> None:
         """Let the launcher know how it is, where no session does."""
         if self._folder is not None and self._process is not None:
-            self._folder.put_state(self._process, state)
+            self._folder.states.put(self._process, state)
 
-    def left_by(self, end: SystemExit) -> None:
+    def left(self, code: object, site: Site | None) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
-        self._left(end.code, exit_site(end.__traceback__))
-
-    def _left(self, code: object, site: Site | None) -> None:
         if isinstance(code, int) or code is None:
             status = f"exit status {code}" if code else None
             self._outcome = Outcome("finished", site, f"{LEFT} ({status or 'exit status 0'})" if site else status)
@@ -156,7 +150,7 @@ class Hook:
     def _tell_joining(self, *_args: Any, **_named: Any) -> None:
         """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
-            self._folder.put_joining(self._process, site_data(user_site(sys._getframe(1))))
+            self._folder.joining.put(self._process, site_data(user_site(sys._getframe(1))))
 
     def _activate(self, *_args: Any, **_named: Any) -> None:
         connected = connected_client()
@@ -164,7 +158,8 @@ class Hook:
             return
         client, me, count = connected
         if self._folder is not None:
-            self._folder.put_joined(me)
+            self._folder.joining.drop(me)
+            self._folder.joined.put(me, {})
         self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
@@ -205,7 +200,7 @@ class Hook:
         session.job.wake_watcher = watcher.wake
         self._running.callback(watcher.stop)
         if session.background is not None:
-            listener = Listener(session.job.exchange, watcher.told, count)
+            listener = Listener(session.job, watcher.told)
             self._running.callback(listener.stop)
             listener.start()
         watcher.start()
@@ -286,7 +281,7 @@ class Hook:
         if self._outcome.state == "finished" and isinstance(error, BaseException):
             return self._ended_by(error, error.__traceback__)
         if self._outcome == Outcome() and self._exiting is not None and self._exiting[2] == self._calls_made():
-            self._left(*self._exiting[:2])
+            self.left(*self._exiting[:2])
         return self._outcome
 
     def _deactivate(self, why: str) -> None:

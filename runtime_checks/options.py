@@ -93,13 +93,14 @@ def choose(
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
-    said: object = join_within
-    join_name = "join_within"
-    if join_within is None:
-        said, join_name = given.get(JOIN_VARIABLE), JOIN_VARIABLE
-        join_within = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
-    if not _is_above_0(join_within):
-        raise ValueError(f"{join_name} is {said!r}: give a number of seconds above 0.")
+    asked: object = join_within
+    if asked is None:
+        asked = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
+    if not isinstance(asked, Real) or not 0 < float(asked) < float("inf"):
+        said = (
+            f"{JOIN_VARIABLE} is {given.get(JOIN_VARIABLE)!r}" if join_within is None else f"join_within is {asked!r}"
+        )
+        raise ValueError(f"{said}: give a number of seconds above 0.")
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]
@@ -107,7 +108,7 @@ def choose(
         run_folder=Path(folder) if folder else None,
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
-        join_within=join_within,
+        join_within=float(asked),
         exit_status=DIVERGED_STATUS if folder else _status(given),
         values=compared,
         values_every=compared_every,
@@ -191,10 +192,6 @@ def _values(given: Mapping[str, str]) -> tuple[Compared, int, bool]:
         accepted = f"{', '.join(get_args(Compared))}, or all:100, and ,checkpoints after it"
         raise ValueError(f"{VALUES_VARIABLE} is {text!r}: use one of {accepted}.")
     return said[1], int(said[2] or 1), said[3] is not None  # type: ignore[return-value]
-
-
-def _is_above_0(given: object) -> bool:
-    return isinstance(given, Real) and 0 < float(given) < float("inf")
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

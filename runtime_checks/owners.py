@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -76,17 +75,14 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            kept = [each for each in _parts(one.__traceback__) if not is_here(each.tb_frame.f_code.co_filename)]
+            trace, kept = one.__traceback__, []
+            while trace is not None:
+                kept += [] if is_here(trace.tb_frame.f_code.co_filename) else [trace]
+                trace = trace.tb_next
             for each, following in zip(kept, [*kept[1:], None], strict=False):
                 each.tb_next = following
             one.__traceback__ = kept[0] if kept else None
             left += [other for other in (one.__cause__, one.__context__) if other is not None]
-
-
-def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next
 
 
 def _shows_all() -> bool:

@@ -58,8 +58,8 @@ class Argument(TypedDict, total=False):
     value: str | None
 
 
-class ProgramFields(TypedDict, total=False):
-    """The decisive fields of a program but its devices, and in background mode what explains it."""
+class ProgramRecord(TypedDict, total=False):
+    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
 
     environment: dict[str, str] | None
     function: str | None
@@ -70,14 +70,9 @@ class ProgramFields(TypedDict, total=False):
     executable: str | None
     order: str | None
     keys: str | None
+    devices: list[Count] | None
     static: dict[str, str] | None
     arguments: list[Argument] | None
-
-
-class ProgramRecord(ProgramFields, total=False):
-    """What has to agree of a program, and what explains it; None is unknown, and agrees with anything."""
-
-    devices: list[Count] | None
 
 
 class Side(ProgramRecord, Place, total=False):
@@ -102,12 +97,6 @@ class QuietRecord(Side, total=False):
 
     after: Count
     times: Count
-
-
-class QuietRecords(TypedDict, total=False):
-    """The last calls without a collective of a process, by set of processes."""
-
-    calls: dict[str, list[QuietRecord]]
 
 
 class _Announced(TypedDict):
@@ -187,12 +176,9 @@ class HealthNumbers(TypedDict, total=False):
 
 
 class PreflightRecord(TypedDict, total=False):
-    devices: Count
-    kind: str
-    jax: str
-    jaxlib: str
-    python: str
-    flags: list[str]
+    """How a process is set up, by what it is in words, and digests of its source files, by their paths."""
+
+    facts: dict[str, str]
     sources: dict[str, str]
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.declared import Ending
-from spmdlint.runtime_checks.agreement.lockstep import Lockstep
+from spmdlint.runtime_checks.agreement.lockstep import agree
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
@@ -55,7 +56,6 @@ class Session:
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts)
-        self._lockstep = Lockstep(parts)
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
@@ -95,8 +95,10 @@ class Session:
             own.journal.note(own.journal.event_of(program, call.site))
             own.journal.drain()
             entry = Entry(group.count, program, call.site)
-            if self.checks.active:
-                self._unless_over(lambda: self._lockstep.agree(group, entry, call, within))
+            with suppress(StoodDownError):
+                if self.checks.joins(wait=True):
+                    self.parts.setup.publish()
+                    agree(self.parts, group, entry, call, within)
         return f"{group.key}/{entry.index}"
 
     def _note_quiet(self, call: Call) -> None:
@@ -107,27 +109,14 @@ class Session:
             return  # it may have communicated, and then explains nothing
         own.ledger.quiet[call.program.function] += 1
         group = own.ledger.group(call.program.processes)
-        if self.background is None:
-            own.quiet.note(group, call, group.count, each=True)
-        elif not own.quiet.knows(group, call):
-            # Only now is the count known; a later call takes the fast path and is not seen.
-            own.journal.drain()
-            own.quiet.note(group, call, group.count, each=False)
+        if self.background is None or not own.quiet.knows(group, call):  # a later call takes the fast path, unseen
+            own.journal.drain()  # only then is the count known
+            own.quiet.note(group, call, group.count, each=self.background is None)
 
     def is_due(self, name: str, every: int) -> bool:
         """Whether a value that is asserted only every N-th time is compared now."""
         asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
         return asserted % every == 0
-
-    def _unless_over(self, agree: Callable[[], None]) -> None:
-        """Agree on a call once all have joined; not if the checks come to their end meanwhile."""
-        try:
-            if not self.checks.joins(wait=True):
-                return
-            self.parts.setup.publish()
-            agree()
-        except (StoodDownError, WaitedEnoughError):
-            return
 
 
 def _recording(path: Path, job: Job) -> Recording | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spmdlint.runtime_checks.agreement.joining import Decision, Joining, close_door
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import ChecksFailedError, Guard
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import Aside, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.transport.bounded import BlockedError, is_own_thread
@@ -20,11 +20,11 @@ ASIDE = "aside"  # the state of a process that continues without checks
 
 
 class StoodDownError(Exception):
-    """A verdict was reported, and the policy is to continue without checks."""
+    """The call goes on without an agreement.
 
-
-class WaitedEnoughError(Exception):
-    """An operation with its own time-out was waited for as long as it would wait itself."""
+    The checks are over, as after a verdict under the policy "report"; or an operation with its own time-out was waited
+    for as long as it would wait itself.
+    """
 
 
 class Checks:
@@ -67,17 +67,22 @@ class Checks:
         words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
         self.stand_down(f"{words}; they are off from now on.")
 
-    def stand_down(self, reason: str, *, tell: bool = True) -> None:
+    def stand_down(self, reason: str, *, tell: bool = True, by_program: bool = False) -> None:
         """Stop comparing, say why once, and tell the others, which would wait for this process.
 
-        A rehearsal must not be reported as clean: it fails. Raises :class:`ChecksFailedError` there, but in a thread
-        of the checks the next call raises it.
+        A rehearsal must not be reported as clean: it fails, unless the program itself has ended the checks on some
+        process. Raises :class:`ChecksFailedError` there, but in a thread of the checks the next call raises it.
         """
         if not self.active:
             return
-        self._stop(reason)
+        self.active = False
+        self.why_inactive = plain(reason, LONGEST_REASON)
+        write_error(f"spmdlint: {self.why_inactive}\n")
         if tell:
-            self._tell_others({"reason": f"process {self._job.me} continues without checks: {self.why_inactive}"})
+            words = f"process {self._job.me} continues without checks: {self.why_inactive}"
+            self._tell_others({"reason": self.why_inactive if by_program else words, "by_program": by_program})
+        if by_program:
+            return
         if self._job.options.rehearsal:
             # Last: the exception may end this process, which is a divergence for who has not been told.
             self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
@@ -85,32 +90,18 @@ class Checks:
         if not is_own_thread():
             self.raise_if_broken()
 
-    def step_aside(self, reason: str, *, tell: bool = True) -> None:
-        """Stop comparing because the program has ended the checks on some processes: no rehearsal fails by that."""
-        if not self.active:
-            return
-        self._stop(reason)
-        if tell:
-            self._tell_others({"reason": self.why_inactive, "by_program": True})
-
-    def follow_aside(self, told: Aside) -> None:
+    def follow_aside(self, told: Aside, *, tell: bool = False) -> None:
         """Stop comparing because another process has, and has told all."""
-        if told.get("by_program"):
-            self.step_aside(str(told.get("reason")), tell=False)
-        else:
-            self.stand_down(f"the checks are off from now on: {told.get('reason')}", tell=False)
-
-    def _stop(self, reason: str) -> None:
-        self.active = False
-        self.why_inactive = plain(reason, LONGEST_REASON)
-        write_error(f"spmdlint: {self.why_inactive}\n")
+        by_program, reason = bool(told.get("by_program")), str(told.get("reason"))
+        words = reason if by_program else f"the checks are off from now on: {reason}"
+        self.stand_down(words, tell=tell, by_program=by_program)
 
     def _tell_others(self, told: Aside) -> None:
         """Tell the others; where one way does not work, another may. Who sees the state finds the reason."""
         job, joining = self._job, self.joining
         ways: list[Callable[[], object]] = [
-            lambda: job.exchange.aside.put(told, "job", replace=False),
-            lambda: job.exchange.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
+            lambda: job.aside.put(told, "job", replace=False),
+            lambda: job.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
         ]
         if joining is not None:
             ways.insert(0, lambda: close_door(job.store, told["reason"]))
@@ -118,7 +109,7 @@ class Checks:
             ways.append(job.wake_all)
         folder = job.folder
         if folder is not None:
-            ways.append(lambda: folder.put_state(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
+            ways.append(lambda: folder.states.put(job.me, self._own.end_state(ASIDE, None, self.why_inactive)))
         for way in ways:
             with suppress(Exception):
                 way()

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -37,9 +37,6 @@ class Ending:
     def __init__(self, job: Job, own: ThisProcess, checks: Checks) -> None:
         self._job = job
         self._own = own
-        self._store = job.store
-        self._options = job.options
-        self._folder = job.folder
         self._checks = checks
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
@@ -54,7 +51,7 @@ class Ending:
         report.add_build(self._own.build())
         report.notes = [*report.notes, *self._checks.notes]
         try:
-            self._mine = self._store.put(VERDICT_KEY, report.as_data())
+            self._mine = self._job.store.put(VERDICT_KEY, report.as_data())
             if not self._mine:
                 self.look()
         except StoreLostError:
@@ -65,13 +62,13 @@ class Ending:
     def look(self) -> Report | None:
         """The job's verdict, if one was declared."""
         if self.verdict is None:
-            self.verdict = self._store.get(VERDICT_KEY, Report)
+            self.verdict = self._job.store.get(VERDICT_KEY, Report)
         return self.verdict
 
     def settle(self, report: Report) -> None:
         """Declare a verdict to all processes and act on it; for a thread that makes calls."""
         self.declare(report)
-        self._act_and_stop()
+        self.heed()
 
     def proclaim(self, report: Report) -> None:
         """Declare a verdict from another thread; the threads that make calls act on it."""
@@ -79,15 +76,11 @@ class Ending:
         self._job.wake_all()
 
     def heed(self) -> None:
-        """Act on a verdict that another process declared, if there is one."""
+        """Act on the verdict, if there is one; under the policy "report", only the checks of this process end."""
         if self.look() is not None:
-            self._act_and_stop()
-
-    def _act_and_stop(self) -> None:
-        """Act on the verdict; under the policy "report", the checks of this process end, and nothing else."""
-        self.act()
-        self._checks.active = False
-        raise StoodDownError
+            self.act()
+            self._checks.active = False
+            raise StoodDownError
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""
@@ -95,18 +88,16 @@ class Ending:
         if report is None:
             return
         self.acknowledged.set()
-        if self._options.on_divergence == "raise":
-            self._tell_in_short(report)
+        if self._job.options.on_divergence == "raise":
+            if not self._raised and not self._told.is_set() and self._job.folder is None:
+                # At once: the program may catch it, and the report comes when it ends.
+                self._raised = True
+                words = f"{report.verdict} ({report.kind}), raised as DivergenceError: {report.message}"
+                write_error(f"spmdlint: {words}\n")
             raise DivergenceError(report)
-        if self._options.on_divergence == "exit":
+        if self._job.options.on_divergence == "exit":
             self.leave()
         self.tell()
-
-    def _tell_in_short(self, report: Report) -> None:
-        """Say at once what is raised: the program may catch it, and the report comes when it ends."""
-        if not self._raised and not self._told.is_set() and self._folder is None:
-            self._raised = True
-            write_error(f"spmdlint: {report.verdict} ({report.kind}), raised as DivergenceError: {report.message}\n")
 
     def tell(self, *, uncaught: bool = False) -> None:
         """Write the report to standard error and to the launcher, once.
@@ -118,10 +109,10 @@ class Ending:
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()
-        if self._folder is not None:
-            self._folder.put_report(self.verdict)
+        if self._job.folder is not None:
+            self._job.folder.put_report(self.verdict)
             words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
-        elif self._options.mode == "background" and not self._mine:
+        elif self._job.options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
             path = self._write_file(self.verdict)
@@ -130,7 +121,7 @@ class Ending:
         else:
             words = as_text(self.verdict, told=uncaught and self._raised)
             words += self._ask_linter(self.verdict)
-            path = self._write_file(self.verdict) if self._options.mode == "background" else None
+            path = self._write_file(self.verdict) if self._job.options.mode == "background" else None
             if path is not None:
                 words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
         write_error(words)
@@ -145,10 +136,10 @@ class Ending:
 
     def _write_file(self, report: Report) -> Path | None:
         """Write the report beside the recordings, once per host; returns the path of the text, if there is one."""
-        folder = self._options.ledger
+        folder = self._job.options.ledger
         if folder is None:
             return None
-        path = folder / f"report-{self._store.job}.txt"
+        path = folder / f"report-{self._job.store.job}.txt"
         try:
             if not path.exists():
                 _put(path.with_suffix(".json"), json.dumps(report.as_data(), indent=2) + "\n")
@@ -168,9 +159,9 @@ class Ending:
         self.flush()
         self.tell()
         with suppress(StoreLostError):
-            self._store.put(f"left/{self._job.me}", {}, replace=True)
+            self._job.store.put(f"left/{self._job.me}", {}, replace=True)
         self._wait_if_host()
-        os._exit(self._options.exit_status)
+        os._exit(self._job.options.exit_status)
 
     @staticmethod
     def flush() -> None:
@@ -195,8 +186,10 @@ class Ending:
 
     def _left(self) -> set[str]:
         """The processes that exit, or that their backend has aborted."""
-        states = self._store.children("state", State)
-        return set(self._store.texts("left")) | {name for name, told in states.items() if told.get("state") == "died"}
+        states = self._job.store.children("state", State)
+        return set(self._job.store.texts("left")) | {
+            name for name, told in states.items() if told.get("state") == "died"
+        }
 
 
 def _put(path: Path, text: str) -> None:

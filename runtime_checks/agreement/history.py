@@ -40,18 +40,15 @@ class History:
         """Whether other threads than the main one make calls of a group."""
         return any(row.aside for row in self.rows.get(group, {}).values())
 
-    def add(self, row: Row) -> None:
-        """Add a call; later calls of a group have higher numbers."""
-        self.members[row.group] = row.members
-        self.rows.setdefault(row.group, {})[row.index] = row
-        self.counts[row.group] = max(self.counts.get(row.group, 0), row.index)
-        self.last = row
-
 
 def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+    """The history of a process from its calls; later calls of a group have higher numbers."""
     history = History(state=state, end=State() if end is None else end)
     for row in rows:
-        history.add(row)
+        history.members[row.group] = row.members
+        history.rows.setdefault(row.group, {})[row.index] = row
+        history.counts[row.group] = row.index
+        history.last = row
     return history
 
 
@@ -108,10 +105,8 @@ def _sequences(
     """The calls of each group by process and number; of several threads, as each device sees them."""
     for key, group, inside in groups_of(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
-        if not any(history.is_threaded(key) for history in inside.values()):
-            yield key, group, inside, rows
-            continue
-        for seen in by_device(rows, lambda process, row: evidence.program(process, row.digest)):
+        threaded = any(history.is_threaded(key) for history in inside.values())
+        for seen in by_device(rows, lambda n, row: evidence.program(n, row.digest)) if threaded else [rows]:
             yield key, group, inside, seen
 
 

@@ -79,14 +79,12 @@ def decide(members: Mapping[int, Member | None], count: int, waited: float | Non
             False, f"the registration of {name_processes(unread)} cannot be read", "Install one release of spmdlint."
         )
     known = {process: one for process, one in members.items() if one is not None}
-    for words, field, advice in _FIELDS:
-        told = _sides({process: field(one) for process, one in known.items()})
-        if told is not None:
-            return Decision(False, f"{words}: {told}", advice)
+    equal = [(words, {n: field(one) for n, one in known.items()}, advice) for words, field, advice in _FIELDS]
     if any(one.past for one in known.values()):
-        told = _sides(_pasts(known))
-        if told is not None:
-            return Decision(False, f"the processes were not enabled at the same place: {told}", _ONE_PLACE)
+        equal.append(("the processes were not enabled at the same place", _pasts(known), _ONE_PLACE))
+    for words, told, advice in equal:
+        if len(set(told.values())) > 1:
+            return Decision(False, f"{words}: {sides(told)}", advice)
     if len(known) == count:
         return Decision(True)
     if waited is None:
@@ -109,11 +107,6 @@ def _pasts(members: Mapping[int, Member]) -> dict[int, str]:
         ran = f"after {', '.join(own)} had run" if own else "before any parallel call"
         told[process] = f"at {one.site or 'an unknown line'}, {ran}"
     return told
-
-
-def _sides(told: Mapping[int, str]) -> str | None:
-    """Returns "process 0: a; processes 1-3: b", or None if all are equal."""
-    return sides(told) if len(set(told.values())) > 1 else None
 
 
 class Joining:

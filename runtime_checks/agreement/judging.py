@@ -7,17 +7,10 @@ reach the call that the others wait in. It explains a difference that is proven 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spmdlint.runtime_checks.agreement.verdict import (
-    Difference,
-    Sides,
-    compare,
-    environment_words,
-    executable_words,
-    value_words,
-)
+from spmdlint.runtime_checks.agreement.verdict import Difference, Sides, compare
 from spmdlint.runtime_checks.calls.modules import module_difference
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import GivenRecord, Place, ProgramRecord, QuietRecord, Side, State
@@ -94,24 +87,20 @@ class Differing:
         for number, record in self.records.items():
             one = processes[number] = _call_reported(self.places[number], record, "calling")
             one.recent = self.recent.get(number, [])
-            if found.field == "source":
-                one.detail = f"is_source={record.get('source')}"
-        tell_apart(processes, self.records, found.field)
+        _tell_apart(processes, found)
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
         if found.kind != "sequence":  # the programs of two functions differ anyway
-            by_program = {one.get("digest"): number for number, one in sorted(self.records.items(), reverse=True)}
-            report.module = module_difference({n: self._text(n) for n in sorted(by_program.values())[:2]})
+            by_program = {one.get("digest", ""): n for n, one in sorted(self.records.items(), reverse=True)}
+            first = {n: digest for digest, n in sorted(by_program.items(), key=lambda item: item[1])[:2]}
+            texts = {n: self.records[n].get("texts") or self.evidence.texts(n, digest) for n, digest in first.items()}
+            report.module = module_difference(texts)
         if found.field == "given":
             function = next(iter(self.places.values())).get("function")
             report.notes += last_agreed(function or "it", self.agreed)
         if self.racing:
             report.advice = ADVICE_ON["threads"]
         return explained(report, self.group, self.records, self.quiet)
-
-    def _text(self, number: int) -> Mapping[str, str]:
-        record = self.records[number]
-        return record.get("texts") or self.evidence.texts(number, record.get("digest", ""))
 
 
 def source_difference(records: Sides, of_all: bool = True) -> Difference | None:
@@ -122,7 +111,8 @@ def source_difference(records: Sides, of_all: bool = True) -> Difference | None:
         return None
     told = f"{name_processes(sources)} pass is_source=True, and all get the sum of their values"
     words = told if sources else "no process passes is_source=True, and all get zeros"
-    return Difference("arguments", "source", f" in its sources: {words}")
+    own = {number: f"is_source={record.get('source')}" for number, record in records.items()}
+    return Difference("arguments", "source", f" in its sources: {words}", own)
 
 
 def origin_difference(one: int, records: Sides) -> Difference | None:
@@ -191,35 +181,15 @@ def _call_reported(place: Place, record: Side, state: str) -> ProcessReport:
     return one
 
 
-def tell_apart(processes: Mapping[int, ProcessReport], records: Sides, field: str) -> None:
+def _tell_apart(processes: Mapping[int, ProcessReport], found: Difference) -> None:
     """Add what differs to the processes of a report that make a call, unless their arguments already show it."""
-    words = _words(records, field)
     seen: dict[str, set[str]] = {}
-    for number, told in words.items():
+    for number, told in found.told.items():
         one = processes[number]
         seen.setdefault(repr((one.arguments, one.static)), set()).add(told)
-    if field == "function" or any(len(told) > 1 for told in seen.values()):
-        for number, told in words.items():
+    if found.field in ("function", "source") or any(len(told) > 1 for told in seen.values()):
+        for number, told in found.told.items():
             processes[number].detail = told
-
-
-_SIDES: Mapping[str, Callable[[Side], str | None]] = {
-    "function": lambda side: (at := side.get("defined_at")) and f"defined at {at}",
-    "name": lambda side: (name := side.get("name")) and f"name = {name!r}",
-    "devices": lambda side: f"devices = {found}" if (found := side.get("devices")) else None,
-    "executable": lambda side: f"executable = {executable_words(side)}",
-    "module": lambda side: (module := side.get("module")) and f"lowered program {module[:8]}",
-}
-
-
-def _words(records: Sides, field: str) -> dict[int, str]:
-    """The side of each process that is known, in words that are equal on two processes exactly if the field is."""
-    if field == "value":
-        return value_words(records)
-    if field == "environment":
-        return environment_words(records)
-    say = _SIDES.get(field)
-    return {number: told for number, record in records.items() if say is not None and (told := say(record))}
 
 
 def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) -> Report:

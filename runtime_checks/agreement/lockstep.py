@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Mapping
 
-from spmdlint.runtime_checks.agreement.checks import StoodDownError, WaitedEnoughError
+from spmdlint.runtime_checks.agreement.checks import StoodDownError
 from spmdlint.runtime_checks.agreement.judging import (
     Differing,
     Missing,
@@ -25,7 +24,6 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
-from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -49,36 +47,24 @@ CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-class Lockstep:
-    """The agreement on one call after another; :meth:`agree` returns only if all agree."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
-
-    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-        """Compare with all others of the group; raises or ends the process if they differ."""
-        digest = call.program.digest
-        _Agreement(self._parts, group, entry, call, within, self._agreed.get(digest)).reach()
-        if call.given:
-            self._agreed[digest] = entry.index
+def agree(parts: Parts, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
+    """Compare a call with all others of the group; raises or ends the process if they differ."""
+    _Agreement(parts, group, entry, call, within).reach()
+    if call.given:
+        parts.own.agreed[call.program.digest] = entry.index
 
 
 class _Agreement:
     """One call of this process, and the others of its group on the way to it; ``within`` bounds the wait in seconds.
 
-    ``agreed`` is the last call of the program that was given the same values on all processes. ``messages`` are those
-    of the processes that have come to the call, this one first.
+    ``messages`` are those of the processes that have come to the call, this one first.
     """
 
-    def __init__(
-        self, parts: Parts, group: Group, entry: Entry, call: Call, within: float | None, agreed: int | None
-    ) -> None:
+    def __init__(self, parts: Parts, group: Group, entry: Entry, call: Call, within: float | None) -> None:
         self._job, self._own, self._others = parts.job, parts.own, parts.others
         self._checks, self._ending, self._setup = parts.checks, parts.ending, parts.setup
         self._group, self._entry, self._call = group, entry, call
         self._within = within
-        self._agreed = agreed
         self._messages: dict[int, Message] = {}
         self._began = time.monotonic()
         self._told_wait = False
@@ -88,23 +74,23 @@ class _Agreement:
 
     def reach(self) -> None:
         """Announce the call, and hear of all others; returns only if all agree."""
-        exchange, group, entry, call = self._job.exchange, self._group, self._entry, self._call
+        job, group, entry, call = self._job, self._group, self._entry, self._call
         digest = call.program.digest
-        exchange.publish_program(digest, call.program.decisive())
+        job.publish_program(digest, call.program.decisive())
         message: Message = {**Message(digest=digest, tags=call.tags), **entry.placed()}
         if call.source is not None:
             message["source"] = call.source
         if call.given:
             message["given"] = dict(call.given)
-        exchange.say(group.key, entry.index, message)
-        self._messages[self._job.me] = message
+        job.say(group.key, entry.index, message)
+        self._messages[job.me] = message
         self._hear_all()
-        exchange.forget(group.key, entry.index)
+        job.forget(group.key, entry.index)
 
     def _hear(self, process: int, milliseconds: int) -> Message | None:
         """The message of a process at this call, or None for now."""
         if process not in self._messages:
-            told = self._job.exchange.hear(self._group.key, self._entry.index, process, milliseconds)
+            told = self._job.hear(self._group.key, self._entry.index, process, milliseconds)
             if told is None:
                 return None
             self._messages[process] = told
@@ -135,7 +121,7 @@ class _Agreement:
             self._diverge()
 
     def _record(self, message: Message) -> ProgramRecord:
-        return self._job.exchange.program(str(message.get("digest")))
+        return self._job.program(str(message.get("digest")))
 
     def _look_around(self, absent: list[int]) -> None:
         """While others are awaited: may raise, or end the process, on a verdict."""
@@ -152,11 +138,13 @@ class _Agreement:
         over = [process for process, state in short.items() if state["state"] in OVER]
         if not aside and len(over) < len(short):
             self._ending.settle(self._missing(short))
-        if aside or over:
-            self._step_aside(aside or over)
+        if aside or over:  # go on without checks, as others do for which this process would wait in vain
+            words = f"{name_processes(aside or over)} continues without checks, and so does process {self._job.me}."
+            self._checks.follow_aside(self._job.aside.get("job") or {"reason": words}, tell=True)
+            raise StoodDownError
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
-            raise WaitedEnoughError
+            raise StoodDownError
         if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
             self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
@@ -166,16 +154,6 @@ class _Agreement:
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
-
-    def _step_aside(self, over: Iterable[int]) -> NoReturn:
-        """Go on without checks, as others do for which this process would wait in vain."""
-        told = self._job.exchange.aside.get("job")
-        if told is not None and told.get("by_program"):
-            self._checks.step_aside(str(told.get("reason")))
-        else:
-            words = f"{name_processes(over)} continues without checks, and so does process {self._job.me}."
-            self._checks.stand_down(words)
-        raise StoodDownError
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""
@@ -213,11 +191,11 @@ class _Agreement:
         about: WaitRecord = {"group": group.key, "processes": list(group.processes), "single": single}
         mine: WaitRecord = {**about, "counts": self._own.ledger.counts(), **entry.placed()}
         if not self._told_wait:
-            self._job.exchange.waits.say(mine)
+            self._job.waits.say(mine)
             self._told_wait = True
         if not single:
             return
-        waits = {**self._job.exchange.waits.all(), me: mine}
+        waits = {**self._job.waits.all(), me: mine}
         circle = deadlocked(me, waits)
         if circle:
             ends = {process: reported(waits[process], "waiting") for process in circle} | {me: self._own_report()}
@@ -226,8 +204,8 @@ class _Agreement:
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
-        entry, exchange, me = self._entry, self._job.exchange, self._job.me
-        still = [process for process in absent if not exchange.arrived(self._group.key, entry.index, process)]
+        entry, job, me = self._entry, self._job, self._job.me
+        still = [process for process in absent if not job.arrived(self._group.key, entry.index, process)]
         if len(still) > SHOWN:
             write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
         wheres = self._others.whereabouts(still[:SHOWN])
@@ -255,22 +233,22 @@ class _Agreement:
             "static": dict(call.static),
             "recent": self._own.recent(entry),
             "threads": thread_names(self._own.ledger.group(entry.program.processes)),
-            "texts": pack_texts(call.texts()),
+            "texts": dict(call.texts()),
         }
 
     def _diverge(self) -> None:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
-        me, exchange, at = self._job.me, self._job.exchange, (self._group.key, self._entry.index)
+        me, job, at = self._job.me, self._job, (self._group.key, self._entry.index)
         details = {me: self._details()}
-        self._own.publish_quiet(exchange)
-        exchange.details.say(details[me], *at)
+        self._own.publish_quiet(job)
+        job.details.say(details[me], *at)
         now = time.monotonic()
         limit, reached_by = now + DETAILS_WITHIN, now + CLOSE_BEHIND
         waits = [process for process in self._group.processes if process != me]
         while waits and time.monotonic() < limit:
             self._ending.heed()
             for process in list(waits):
-                told = exchange.details.wait(*at, process) if self._hear(process, 50) else None
+                told = job.details.wait(*at, process) if self._hear(process, 50) else None
                 if told is not None:
                     details[process] = told
                     waits.remove(process)
@@ -297,7 +275,7 @@ class _Agreement:
             places={process: details.get(process) or message for process, message in self._messages.items()},
             recent={process: told.get("recent") or [] for process, told in details.items()},
             quiet=self._others.quiet_calls(group),
-            agreed=self._agreed,
+            agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),
             others={process: self._others.position(process, group, entry) for process in absent},
         )

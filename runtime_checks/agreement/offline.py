@@ -16,7 +16,7 @@ from spmdlint.runtime_checks.agreement.history import History, groups_of, judge,
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
-from spmdlint.runtime_checks.recording.retention import UNNAMED, earlier_jobs, job_of
+from spmdlint.runtime_checks.recording.writing import UNNAMED, earlier_jobs
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, place, sides
@@ -135,7 +135,8 @@ def load(folder: Path) -> Recorded:
     """The recordings of one job in a folder: the one with the most processes; empty if none can be read."""
     files = {process: folder / f"{process}.ledger" for process in recorded_in(folder)}
     damaged = damaged_in(folder)
-    jobs = {process: job_of(path.with_suffix(".events")) for process, path in files.items()}
+    lines = {process: read_lines(path) for process, path in files.items()}
+    jobs = {process: told.job or UNNAMED for process, told in lines.items()}
     unknown = {process for process in damaged if jobs[process] == UNNAMED}
     known = Counter(job for process, job in jobs.items() if process not in unknown)
     wanted = known.most_common(1)[0][0] if known else UNNAMED
@@ -144,7 +145,7 @@ def load(folder: Path) -> Recorded:
         for process, path in files.items()
         if jobs[process] == wanted and process not in unknown and (found := read(path))
     }
-    lines = {process: read_lines(files[process]) for process in rows}
+    lines = {process: lines[process] for process in rows}
     omitted = {process: told.omitted for process, told in lines.items() if told.omitted}
     others = [process for process, job in jobs.items() if job != wanted and process not in unknown]
     damaged = {process: faults for process, faults in damaged.items() if process not in others}
@@ -171,8 +172,8 @@ def compare(recorded: Recorded) -> Comparison:
     if found.report is not None:
         found.report.add_build(recorded.build)
     for key, group, inside in sorted(groups_of(histories), key=lambda one: one[1]):
-        found.absent.update(process for process in group if process not in histories)
-        absent = [process for process in group if process not in histories and process not in recorded.damaged]
+        found.absent.update(set(group) - set(histories))
+        absent = set(group) - set(histories) - set(recorded.damaged)
         if absent:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}

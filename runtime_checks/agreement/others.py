@@ -1,27 +1,45 @@
-"""What this process knows of the others: what they announced last, how they ended, where they are."""
+"""What this process knows of the others: what they announced last, how they ended, where they are, and their calls.
+
+Questions go through the store, and wake the process asked; of one that has died, its recording is read.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from spmdlint.runtime_checks.agreement.checks import Checks
+from spmdlint.runtime_checks.agreement.history import History, read_history
+from spmdlint.runtime_checks.agreement.judging import Evidence
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.calls.ledger import Entry, Group
-from spmdlint.runtime_checks.recording.reading import read
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
-from spmdlint.runtime_checks.records import Answer, Message, Place, Question, QuietRecord, State
+from spmdlint.runtime_checks.recording.reading import read, read_lines, rows_of
+from spmdlint.runtime_checks.records import (
+    Answer,
+    GivenRecord,
+    HistoryRecord,
+    Message,
+    Place,
+    ProgramRecord,
+    Question,
+    QuietRecord,
+    State,
+)
 from spmdlint.runtime_checks.reporting.report import ProcessReport, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
+from spmdlint.runtime_checks.transport.packing import unpack
 
 ANSWERS_WITHIN = 2.5  # seconds for all answers to a question
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process; in a large job, as long as
 ASKED = 64  # of all processes together take in a second
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
+MAX_CALLS = 1 << 17
 
 
-class OtherProcesses:
+class OtherProcesses(Evidence):
     """The other processes, as this one sees them. ``heard`` is the last call that each announced to this one.
 
     ``meanwhile`` is called while answers are awaited: two processes that ask each other at once both have to answer.
@@ -34,34 +52,28 @@ class OtherProcesses:
         self._asking = BoundedLock(BLOCKED_AFTER)
         self.meanwhile: Callable[[], object] = lambda: None
         self.heard: dict[int, Message] = {}
+        self._programs: dict[tuple[int, str], ProgramRecord] = {}
 
     def last_heard(self, process: int) -> Place:
         return self.heard.get(process) or Place()
 
     def ended(self, process: int) -> State | None:
         """How another process ended: its state and counts, or None while it runs."""
-        told = self._job.exchange.states.get(process)
-        if told is None:
-            status = self._job.gone(process)
-            if status is None:
-                return None
-            # It may have published, and then ended, between the two looks.
-            told = self._job.exchange.states.get(process)
-            if told is None:  # its launcher alone has seen it
-                heard = self.last_heard(process)
-                made = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
-                return {**State(detail=unsaid(status), counts=made), **heard, "state": "died"}
-        return {**told, "counts": told.get("counts") or {}}
+        return self.ended_among([process]).get(process)
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
-        wanted, found = list(processes), {}
-        told = self._job.exchange.states.all() if wanted else {}
-        for process in wanted:
-            known = process in told or self._job.gone(process) is not None
-            state = self.ended(process) if known else None
-            if state is not None:
-                found[process] = state
+        # What a launcher has seen end has published before, if at all.
+        gone = {process: self._job.gone(process) for process in processes}
+        told = self._job.states.all() if gone else {}
+        found: dict[int, State] = {}
+        for process, status in gone.items():
+            if process in told:
+                found[process] = {**told[process], "counts": told[process].get("counts") or {}}
+            elif status is not None:  # its launcher alone has seen it
+                heard = self.last_heard(process)
+                made = {group.key: min(group.count, heard.get("index") or 0) for group in self._own.ledger.groups()}
+                found[process] = {**State(detail=unsaid(status), counts=made), **heard, "state": "died"}
         return found
 
     def ended_report(self, process: int, state: State) -> ProcessReport:
@@ -75,7 +87,7 @@ class OtherProcesses:
 
     def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
         """Where another process is, as asked through the store: at the same call, or late with its stack."""
-        message = self._job.exchange.hear(group.key, entry.index, process, 20)
+        message = self._job.hear(group.key, entry.index, process, 20)
         if message is not None:
             return reported(message, "waiting")
         where = self.whereabouts([process]).get(process)
@@ -89,30 +101,25 @@ class OtherProcesses:
 
     def quiet_calls(self, group: Group) -> dict[int, list[QuietRecord]]:
         """The last calls without a collective of all processes of a group that have published them."""
-        me = self._job.me
-        found = {me: self._own.quiet.told([group], recent=True).get(group.key, [])}
-        for process in group.processes:
-            if process != me and (
-                told := (self._job.exchange.quiet.get(process) or {}).get("calls", {}).get(group.key)
-            ):
-                found[process] = told
-        return found
+        own = self._own.quiet.told([group], recent=True).get(group.key, [])
+        found = {number: told[group.key] for number, told in self._job.quiet.all().items() if group.key in told}
+        return {**found, self._job.me: own}
 
     def ask(self, processes: Iterable[int], question: Question) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time, unless a process is stopped."""
-        exchange, behind = self._job.exchange, self._job.options.mode == "background"
+        job, behind = self._job, self._job.options.mode == "background"
         with self._asking:
             self._number += 1
             waiting = set(processes)
             for process in sorted(waiting):
-                exchange.questions.say({**question, "number": self._number}, process)
+                job.questions.say({**question, "number": self._number}, process)
                 if behind:
-                    exchange.wake(process)
+                    job.wake(process)
             answers: dict[int, Answer] = {}
             limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
             while waiting and time.monotonic() < limit:
                 for process in sorted(waiting):
-                    answer = exchange.answers.get(self._job.me, process)
+                    answer = job.answers.get(job.me, process)
                     if answer is not None and answer.get("number") == self._number:
                         answers[process] = answer
                         waiting.discard(process)
@@ -122,14 +129,13 @@ class OtherProcesses:
                     pause = min(0.1, pause * 1.5)
         return answers
 
-    def answer(self, tell: Callable[[Question], Answer] = lambda _question: {}) -> None:
-        """Answer the questions of other processes; ``tell`` adds what only background mode knows."""
-        exchange = self._job.exchange
-        for asker, question in exchange.asked().items():
-            answer: Answer = {**tell(question), "number": question.get("number", 0)}
+    def answer(self, *, calls: bool = True) -> None:
+        """Answer the questions of other processes; ``calls`` is whether also those about this one's calls."""
+        for asker, question in self._job.asked().items():
+            answer: Answer = {**(self._own.told(question) if calls else {}), "number": question.get("number", 0)}
             if question.get("stack"):
                 answer["where"] = self._own.where()
-            exchange.answers.say(answer, asker)
+            self._job.answers.say(answer, asker)
 
     def whereabouts(self, processes: Iterable[int]) -> dict[int, State]:
         """Where processes are now: their watcher threads answer, unless a process is stopped."""
@@ -138,6 +144,72 @@ class OtherProcesses:
         answers = self.ask(others, {"stack": True}) if others else {}
         found = {process: answer.get("where") or State() for process, answer in answers.items()}
         return {**found, self._job.me: self._own.where()} if self._job.me in asked else found
+
+    def histories(self, processes: Iterable[int], many: int) -> dict[int, History]:
+        """The last calls of these processes, as far as they are available."""
+        found: dict[int, History] = {}
+        living = []
+        for process in processes:
+            path = self._job.recording_of(process)
+            if process == self._job.me:
+                found[process] = self._read(self._own.history(many))
+            elif path is not None:  # it died before it could publish
+                ended = self.ended(process) or State(state="died")
+                found[process] = read_history(str(ended["state"]), read(path), ended)
+            else:
+                living.append(process)
+        for process, answer in self.ask(living, {"history": many}).items():
+            told = answer.get("history")
+            if told is not None:
+                found[process] = self._read(told, process)
+        return found
+
+    def _read(self, told: HistoryRecord, process: int | None = None) -> History:
+        table, groups = told["table"], told["groups"]
+        places = unpack(told["calls"], MAX_CALLS * 2)
+        calls = [table[place] for place in array("H", places[: len(places) // 2 * 2]) if place < len(table)]
+        given = {(group, index): digest for group, index, digest in told["given"]}
+        rows = rows_of(calls, told["members"], groups, given=given)
+        history = read_history(told["state"], rows, told["end"])
+        history.counts.update({key: count for key, (count, _) in groups.items()})
+        history.members.update({key: tuple(members) for key, members in told["members"].items()})
+        history.quiet = told["quiet"]
+        for one in table:
+            if process is not None and "defined_at" in one:
+                brief: ProgramRecord = {"function": one["function"], "defined_at": one["defined_at"]}
+                self._programs.setdefault((process, one["digest"]), brief)
+        return history
+
+    def _told(self, process: int, question: Question) -> Answer:
+        """What a process answers, this one included; nothing if it has ended."""
+        if process == self._job.me:
+            return self._own.told(question)
+        return {} if self._job.gone(process) is not None else self.ask([process], question).get(process, {})
+
+    def texts(self, process: int, digest: str) -> Mapping[str, str]:
+        """Asked for a call that differs."""
+        return self._told(process, {"texts": digest}).get("texts", {})
+
+    def given(self, process: int, group: str, index: int) -> Mapping[str, GivenRecord]:
+        """Asked for a call that was given other values."""
+        return self._told(process, {"given": (group, index)}).get("given", {})
+
+    def program(self, process: int, digest: str) -> ProgramRecord:
+        """Known by equal digests, which have equal decisive fields; otherwise read or asked for."""
+        own = self._own.explained(digest)
+        if own or process == self._job.me:
+            return own
+        key = (process, digest)
+        known = self._programs.get(key, ProgramRecord())
+        if "module" in known:
+            return known
+        path = self._job.recording_of(process)
+        if path is not None:
+            found = read_lines(path).programs.get(digest, ProgramRecord())
+        else:
+            found = self._told(process, {"program": digest}).get("program", {})
+        self._programs[key] = {**known, **found}
+        return self._programs[key]
 
 
 class Life:

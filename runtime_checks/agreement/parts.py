@@ -8,7 +8,7 @@ from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.agreement.declared import Ending
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.setup import Setup
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.transport.exchange import Job
 
 

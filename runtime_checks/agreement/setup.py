@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks
 from spmdlint.runtime_checks.owners import owner_of
@@ -23,14 +22,6 @@ from spmdlint.runtime_checks.reporting.sentences import first_of
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 
-FIELDS = {
-    "devices": "the number of local devices",
-    "kind": "the kind of device",
-    "jax": "the version of jax",
-    "jaxlib": "the version of jaxlib",
-    "python": "the version of Python",
-    "flags": "XLA_FLAGS",
-}
 MAX_SOURCES = 400
 MAX_SOURCE_BYTES = 4 << 20
 # Flags that only name output places, or that the number of devices already covers.
@@ -59,29 +50,25 @@ def record() -> PreflightRecord:
     import jaxlib
 
     local = jax.local_devices()
-    return {
-        "devices": len(local),
-        "kind": local[0].device_kind if local else "none",
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "python": ".".join(map(str, sys.version_info[:2])),
-        "flags": meaningful_flags(os.environ),
-        "sources": _sources(),
+    facts = {
+        "the number of local devices": str(len(local)),
+        "the kind of device": local[0].device_kind if local else "none",
+        "the version of jax": jax.__version__,
+        "the version of jaxlib": jaxlib.__version__,
+        "the version of Python": ".".join(map(str, sys.version_info[:2])),
+        "XLA_FLAGS": " ".join(meaningful_flags(os.environ)) or "none",
     }
+    return {"facts": facts, "sources": _sources()}
 
 
 def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
     """The flags that may change programs, sorted."""
     words = " ".join(environment.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")).split()
-    return _meaningful(words)
+    return meaningful(words)
 
 
-def meaningful_options(overrides: Iterable[tuple[str, Any]]) -> list[str]:
-    """The same for the options of one compilation, by name."""
-    return _meaningful(f"{name}={value}" for name, value in overrides)
-
-
-def _meaningful(words: Iterable[str]) -> list[str]:
+def meaningful(words: Iterable[str]) -> list[str]:
+    """The same of flags, or of options of one compilation, each as "name=value"."""
     return sorted(word for word in words if not _HARMLESS_FLAG.search(word))
 
 
@@ -107,24 +94,9 @@ def _sources() -> dict[str, str]:
     return found
 
 
-def difference(mine: PreflightRecord, theirs: PreflightRecord) -> tuple[str, str, str] | None:
-    """A difference between two records that changes programs: in words, with both sides."""
-    for name, words in FIELDS.items():
-        if name in mine and name in theirs and mine.get(name) != theirs.get(name):
-            return words, _side(mine.get(name)), _side(theirs.get(name))
-    return None
-
-
-def different_sources(mine: PreflightRecord, theirs: PreflightRecord) -> list[str]:
-    """The source files that both have loaded and that differ."""
-    left, right = dict(mine.get("sources") or {}), dict(theirs.get("sources") or {})
-    return sorted(path for path in left.keys() & right.keys() if left[path] != right[path])
-
-
-def _side(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "none"
-    return str(value)
+def unlike(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """What both processes tell, and is not the same."""
+    return [name for name, told in mine.items() if theirs.get(name, told) != told]
 
 
 class Setup:
@@ -146,32 +118,27 @@ class Setup:
         with self._lock:
             if self._mine is None and devices_are_up():
                 self._mine = record()
-                self._job.exchange.preflights.say(self._mine)
-
-    def _tell_sources(self, process: int, paths: list[str]) -> None:
-        """Report files that differ. It is not a verdict, because only a comment may differ."""
-        for path in paths:
-            self._checks.note(f"{path} differs between process {self._job.me} and process {process}.")
-        if paths:
-            named = f"process {self._job.me} and process {process}"
-            write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
+                self._job.preflights.say(self._mine)
 
     def compare_with(self, process: int) -> Report | None:
         """A report if this process and another were set up differently; None if not, or if the other's is unknown."""
         self.publish()
         if self._mine is None or process in self._compared:
             return None
-        theirs = self._job.exchange.preflights.get(process)
+        theirs = self._job.preflights.get(process)
         if theirs is None:
             return None
         self._compared.add(process)
-        self._tell_sources(process, different_sources(self._mine, theirs))
-        found = difference(self._mine, theirs)
-        if found is None:
-            return None
-        words, mine, other = found
-        me = self._job.me
-        message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
-        sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
-        sides[process] = ProcessReport("running", detail=f"{words}: {other}")
-        return diverged("setup", message, None, sides)
+        me, named = self._job.me, f"process {self._job.me} and process {process}"
+        paths = sorted(unlike(self._mine["sources"], theirs.get("sources") or {}))
+        for path in paths:  # no verdict, because only a comment may differ
+            self._checks.note(f"{path} differs between {named}.")
+        if paths:
+            write_error(f"spmdlint: source files of {named} differ: {first_of(paths, MAX_TOLD)}.\n")
+        facts = {me: self._mine["facts"], process: theirs.get("facts") or {}}
+        for words in unlike(facts[me], facts[process]):
+            told = {number: each[words] for number, each in facts.items()}
+            parties = {number: ProcessReport("running", detail=f"{words}: {side}") for number, side in told.items()}
+            message = "; ".join(f"process {number}: {side}" for number, side in told.items())
+            return diverged("setup", f"{words} differs: {message}.", None, parties)
+        return None

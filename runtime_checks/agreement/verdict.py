@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as made_by
 
 from spmdlint.runtime_checks.calls.given import conflict
 from spmdlint.runtime_checks.calls.modules import comparable
@@ -19,11 +20,15 @@ _DIGEST = re.compile(r",? digest [0-9a-f]{20}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The kind of a difference, its field, and the words that follow "the call differs"."""
+    """The kind of a difference, its field, the words that follow "the call differs", and the side of each process.
+
+    The sides are equal on two processes exactly if the field is; those are left out of which nothing is known.
+    """
 
     kind: Kind
     field: str
     words: str
+    told: Mapping[int, str] = made_by(default_factory=dict)
 
 
 def known_side(program: ProgramRecord, told: Side | None = None, place: Place | None = None) -> Side:
@@ -37,12 +42,17 @@ def compare(records: Sides) -> Difference | None:
     A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
     on a process is unknown there and agrees with anything.
     """
-    if not _decided(records):
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
+    if not (any(_differs(records, name) for name in fields) or _executables_differ(records) or _given(records)):
         return None
     if _differs(records, "environment"):
-        told = ", ".join(f"{name} ({sides(values)})" for name, values in _uneven_settings(records).items())
-        return Difference("setup", "environment", f" in the configuration: {told}")
-    two_calls, elsewhere = Difference("sequence", "function", f": {calls(records)}"), _places_differ(records)
+        uneven = _uneven({number: record.get("environment") or {} for number, record in records.items()})
+        words = ", ".join(f"{name} ({sides(values)})" for name, values in uneven.items())
+        own = {n: ", ".join(f"{name} = {values[n]}" for name, values in uneven.items()) for n in records}
+        return Difference("setup", "environment", f" in the configuration: {words}", own)
+    two_calls = Difference("sequence", "function", f": {calls(records)}", _told(records, "defined_at", "defined at {}"))
+    elsewhere = _unequal(place(one) or None for one in records.values())  # from different lines of the program,
+    elsewhere = elsewhere or _unequal(map(callers_of, records.values()))  # be it through one line of a helper
     if _differs(records, "function") or _differs(records, "defined_at"):
         return two_calls
     if elsewhere and all(record.get("function") == "<lambda>" for record in records.values()):
@@ -51,50 +61,46 @@ def compare(records: Sides) -> Difference | None:
         names = sides(records, lambda r: repr(r.get("name")))
         if elsewhere:  # two barriers, each with its own name
             return replace(two_calls, words=f"{two_calls.words} (with the names: {names})")
-        return Difference("arguments", "name", f" in its name: {names}")
+        return Difference("arguments", "name", f" in its name: {names}", _told(records, "name", "name = {!r}"))
     if _differs(records, "value"):
         return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
     if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
-    for look in (_static_difference, _argument_difference):
-        found = look(records)
-        if found is not None:
-            return found
+    for name, values in _uneven({n: known for n, record in records.items() if (known := record.get("static"))}).items():
+        return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
+    found = _argument_difference(records)
+    if found is not None:
+        return found
     if _differs(records, "devices"):
         if len({frozenset(devices) for record in records.values() if (devices := record.get("devices"))}) > 1:
-            told = sides(records, lambda r: f"on the devices {r.get('devices')}")
-            return Difference("sequence", "function", f": {calls(records)} ({told})")
-        return Difference(
-            "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
-        )
+            on = sides(records, lambda r: f"on the devices {r.get('devices')}")
+            return replace(two_calls, words=f"{two_calls.words} ({on})")
+        order = f" in the order of its devices: {sides(records, lambda r: str(r.get('devices')))}"
+        return Difference("arguments", "devices", order, _told(records, "devices", "devices = {}"))
     return _program_difference(records)
-
-
-def _decided(records: Sides) -> bool:
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    return any(_differs(records, name) for name in fields) or _executables_differ(records) or bool(_given(records))
 
 
 def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
         if not _executables_differ(records):
             path, values = _given_leaf(records, str(_given(records)))
-            return Difference("value", "given", f" in the value of {path}: {_leaf_words(values)}")
-        return Difference("program", "executable", f" in its executable: {sides(records, executable_words)}")
+            return Difference("value", "given", f" in the value of {path}: {sides(_without_digests(values))}")
+        made = {
+            number: f"{str(record.get('executable') or 'unknown').rpartition('/')[2]:.8}, "
+            f"{'loaded' if record.get('module') is None else 'compiled'}"
+            for number, record in records.items()
+        }
+        own = {number: f"executable = {words}" for number, words in made.items()}
+        return Difference("program", "executable", f" in its executable: {sides(made)}", own)
     agree = ", though its arguments agree" if _same_arguments(records) else ""
-    return Difference("program", "module", f" in its lowered program{agree}")
+    own = _told(records, "module", "lowered program {:.8}")
+    return Difference("program", "module", f" in its lowered program{agree}", own)
 
 
 def _executables_differ(records: Sides) -> bool:
     """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
     known = [(name, record.get("module")) for record in records.values() if (name := record.get("executable"))]
     return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
-
-
-def executable_words(record: Side) -> str:
-    """The compiled program of one side: the beginning of its digest, and where it is from."""
-    name = str(record.get("executable") or "unknown").rpartition("/")[2]
-    return f"{name[:8]}, {'loaded' if record.get('module') is None else 'compiled'}"
 
 
 def _differs(records: Sides, name: str) -> bool:
@@ -107,9 +113,9 @@ def _unequal(values: Iterable[object]) -> bool:
     return any(value != known[0] for value in known[1:])
 
 
-def _places_differ(records: Sides) -> bool:
-    """Whether the calls come from different lines of the program, be it through one line of a helper."""
-    return _unequal(place(one) or None for one in records.values()) or _unequal(map(callers_of, records.values()))
+def _told(records: Sides, name: str, words: str) -> dict[int, str]:
+    """The side of each process of which a field is known."""
+    return {number: words.format(value) for number, record in records.items() if (value := record.get(name))}
 
 
 def _same_arguments(records: Sides) -> bool:
@@ -121,14 +127,11 @@ def _same_arguments(records: Sides) -> bool:
 
 def _keys(records: Sides) -> str:
     """The first argument that differs on some process: its path, and which output of which call it is."""
-    known = {number: record.get("arguments") or () for number, record in records.items()}
-    columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
-    position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
-    if position is None:
-        return "it differs on some process"
-    return f"argument {position} differs: " + sides(
-        {number: given[position] for number, given in known.items()}, _named
-    )
+    given = [record.get("arguments") or () for record in records.values()]
+    for position, column in enumerate(zip(*given, strict=False)):
+        if len({str(argument.get("path")) for argument in column}) > 1:
+            return f"argument {position} differs: {sides(dict(zip(records, column, strict=True)), _named)}"
+    return "it differs on some process"
 
 
 def _named(argument: Argument) -> str:
@@ -136,29 +139,11 @@ def _named(argument: Argument) -> str:
     return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
 
 
-def _uneven_settings(records: Sides) -> dict[str, dict[int, str | None]]:
-    """The settings that differ, each with its value on every process."""
-    names = sorted({name for record in records.values() for name in record.get("environment") or {}})
-    told = {
-        name: {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
-        for name in names
-    }
-    return {name: values for name, values in told.items() if len(set(values.values())) > 1}
-
-
-def environment_words(records: Sides) -> dict[int, str]:
-    """The settings that differ as each process has them."""
-    uneven = _uneven_settings(records)
-    return {number: ", ".join(f"{name} = {values[number]}" for name, values in uneven.items()) for number in records}
-
-
-def _static_difference(records: Sides) -> Difference | None:
-    known = {number: static for number, record in records.items() if (static := record.get("static"))}
-    for name in sorted({name for static in known.values() for name in static}):
-        values = {number: static.get(name) for number, static in known.items()}
-        if len(set(values.values())) > 1:
-            return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
-    return None
+def _uneven(told: Mapping[int, Mapping[str, str]]) -> dict[str, dict[int, str | None]]:
+    """What is not the same on all processes, by its name, with what each of them has."""
+    names = sorted({name for one in told.values() for name in one})
+    values = {name: {number: one.get(name) for number, one in told.items()} for name in names}
+    return {name: each for name, each in values.items() if len(set(each.values())) > 1}
 
 
 def _given(records: Sides) -> str | None:
@@ -186,60 +171,34 @@ def _given_leaf(records: Sides, key: str) -> tuple[str, Mapping[int, str]]:
 def _value_difference(records: Sides) -> Difference:
     """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
     name = next((name for record in records.values() if (name := record.get("name"))), "a value")
-    path, words = _first_leaf(records)
-    if not path and (lacking := _lacking_leaves(records)):
-        return Difference("value", "value", f" in {name}: {lacking} ({_leaf_words(words)})")
-    at = f", at {path}" if path else ""
-    return Difference("value", "value", f" in {name}{at}: {_leaf_words(words)}")
-
-
-def _first_leaf(records: Sides) -> tuple[str, Mapping[int, str]]:
-    """The path of the first leaf of an asserted value that differs, "" for the whole, and its text on each process."""
-    leaves = [record.get("arguments") or [] for record in records.values()]
-    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
-    if all(paths) and all(one == paths[0] for one in paths):
-        for position, path in enumerate(paths[0]):
-            words = {n: str(known[position].get("value")) for n, known in zip(records, leaves, strict=True)}
-            if _unequal(words.values()):
-                return path, words
-    return "", {number: str(record.get("value")) for number, record in records.items()}
-
-
-def _lacking_leaves(records: Sides) -> str:
-    """Which leaves of an asserted value are not there on every process, by those that have them; "" if all are."""
-    paths = {
-        number: [path for leaf in record.get("arguments") or [] if (path := leaf.get("path"))]
+    whole = _without_digests({n: value for n, record in records.items() if (value := record.get("value")) is not None})
+    own = {n: f"{records[n].get('name') or 'value'} = {told}" for n, told in whole.items()}
+    leaves = {
+        number: {str(leaf.get("path")): str(leaf.get("value")) for leaf in record.get("arguments") or ()}
         for number, record in records.items()
     }
-    if not all(paths.values()):
-        return ""  # a value without leaves on one side
-    owners: dict[tuple[int, ...], list[str]] = {}
-    for path in dict.fromkeys(path for known in paths.values() for path in known):
-        having = tuple(number for number, known in paths.items() if path in known)
-        if len(having) < len(paths):
-            owners.setdefault(tuple(sorted(having)), []).append(path)
-    return "; ".join(
-        f"only {name_processes(having)} {'has' if len(having) == 1 else 'have'} {first_of(found, 1)}"
-        for having, found in sorted(owners.items())
+    if not all(leaves.values()):  # a value without leaves on one side
+        return Difference("value", "value", f" in {name}: {sides(whole)}", own)
+    paths = list(dict.fromkeys(path for known in leaves.values() for path in known))
+    having = {path: tuple(n for n in sorted(leaves) if path in leaves[n]) for path in paths}
+    lacking = "; ".join(
+        f"only {name_processes(who)} {'has' if len(who) == 1 else 'have'} "
+        f"{first_of([path for path in paths if having[path] == who], 1)}"
+        for who in sorted(set(having.values()))
+        if len(who) < len(leaves)
     )
-
-
-def _leaf_words(words: Mapping[int, str]) -> str:
-    return sides(_without_digests(words))
+    if lacking:
+        return Difference("value", "value", f" in {name}: {lacking} ({sides(whole)})", own)
+    each = ((path, {number: known[path] for number, known in leaves.items()}) for path in paths)
+    path, words = next(((path, words) for path, words in each if _unequal(words.values())), ("", whole))
+    at = f", at {path}" if path else ""  # otherwise the containers differ
+    return Difference("value", "value", f" in {name}{at}: {sides(_without_digests(words))}", own)
 
 
 def _without_digests(words: Mapping[int, str]) -> Mapping[int, str]:
     """The texts of values, with their digests only where nothing else tells them apart."""
     plain = {number: _DIGEST.sub("", told) for number, told in words.items()}
     return plain if len(set(plain.values())) == len(set(words.values())) else words
-
-
-def value_words(records: Sides) -> dict[int, str]:
-    """The asserted value of each process: digests only where nothing else tells them apart."""
-    words = {number: value for number, record in records.items() if (value := record.get("value")) is not None}
-    return {
-        number: f"{records[number].get('name') or 'value'} = {told}" for number, told in _without_digests(words).items()
-    }
 
 
 def _argument_difference(records: Sides) -> Difference | None:
@@ -249,12 +208,11 @@ def _argument_difference(records: Sides) -> Difference | None:
     lengths = {number: len(arguments) for number, arguments in known.items()}
     if _unequal(lengths.values()):
         return Difference("arguments", "argument", f" in the number of its arguments: {sides(lengths)}")
-    for position in range(len(next(iter(known.values())))):
-        at = {number: arguments[position] for number, arguments in known.items()}
+    for column in zip(*known.values(), strict=True):
         for name in ("shape", "dtype", "spec"):
-            values = {number: argument.get(name) for number, argument in at.items()}
+            values = {number: argument.get(name) for number, argument in zip(known, column, strict=True)}
             if _unequal(values.values()):
-                path = next(iter(at.values())).get("path")
+                path = column[0].get("path")
                 return Difference("arguments", "argument", f" in the {name} of {path}: {sides(values)}")
     return None
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.background.publishing import Sample
 from spmdlint.runtime_checks.calls.ledger import Group
-from spmdlint.runtime_checks.records import State
+from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes, sides
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -37,7 +37,7 @@ class Lateness:
             return
         running = {process: sample for process, sample in samples.items() if sample.state == "running"}
         most = max(sample.count for sample in samples.values())
-        waits = any(sample.last and sample.count == most for sample in samples.values())
+        waits = any(sample.call and sample.count == most for sample in samples.values())
         behind = {process: sample for process, sample in running.items() if sample.count < most}
         if not waits or most == 0 or not running:
             return
@@ -63,9 +63,12 @@ class Lateness:
         absent = [process for process in group.processes if process not in samples]
         there = {process: sample for process, sample in samples.items() if sample.count == most}
         behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
-        first = next(iter(there.values()))
-        at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
-        compiling = _compiling(samples)
+        call = next((sample.call for sample in there.values() if sample.call), Place())
+        line = call.get("filename") and f"{call.get('function') or '?'}, {call.get('filename')}:{call.get('line')}"
+        at = f"call {most} of {name_processes(group.processes)} ({line or 'an unknown line'})"
+        # Which process compiles which program: different programs explain compilers that wait for each other.
+        programs = {process: sample.compiling for process, sample in samples.items() if sample.compiling}
+        compiling = sides(programs, "compiling {}".format)
         if not behind and not absent:
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
@@ -77,14 +80,15 @@ class Lateness:
         shown = sorted(behind)[:SHOWN]
         wheres = self._others.whereabouts([*shown, *absent[:SHOWN]])
         # By now, a process may have made more calls than it had published.
-        made = {process: wheres[process].get("counts", {}).get(group.key, 0) for process in shown if process in wheres}
-        left = {process: most - max(behind[process].count, made.get(process, 0)) for process in shown}
+        counts = {process: wheres.get(process, State()).get("counts", {}).get(group.key, 0) for process in behind}
+        left = {process: most - max(sample.count, counts[process]) for process, sample in behind.items()}
+        if still is not None and behind and max(left.values()) <= 0:
+            return ""
         for process in shown:
             by = f"{count_of(left[process])} behind"
             if process in wheres:
-                lines += _at(
-                    f"process {process} {f'is {by}' if left[process] > 0 else 'has arrived since'}, at", wheres[process]
-                )
+                said = f"is {by}" if left[process] > 0 else "has arrived since"
+                lines += _at(f"process {process} {said}, at", wheres[process])
             else:
                 why = "does not answer: it is stopped or holds the GIL"
                 lines.append(f"  process {process}, {by} when last heard of, {why}")
@@ -94,20 +98,9 @@ class Lateness:
             lines.append(f"  {name_processes(absent)} made no call yet")
             for process in absent[:SHOWN]:
                 lines += _at(f"process {process} is at", wheres[process]) if process in wheres else []
-        if still is not None and behind and len(made) == len(behind) and max(left.values()) <= 0:
-            return ""
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 
 
 def _at(words: str, where: State) -> list[str]:
     frames = [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
     return [f"  {words} {where.get('place') or 'an unknown line'}", *frames]
-
-
-def _place(sample: Sample) -> str:
-    return f"{sample.function or '?'}, {sample.filename}:{sample.line}" if sample.filename else "an unknown line"
-
-
-def _compiling(samples: Mapping[int, Sample]) -> str:
-    """Which process compiles which program: different programs explain compilers that wait for each other."""
-    return sides({process: f"compiling {words}" for process, sample in samples.items() if (words := sample.compiling)})

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.agreement.history import ENDED, History, judge
 from spmdlint.runtime_checks.agreement.parts import Parts
-from spmdlint.runtime_checks.background.asking import Asking
 from spmdlint.runtime_checks.background.lateness import Lateness
 from spmdlint.runtime_checks.background.publishing import PROCESSES_A_SECOND, Sample
 from spmdlint.runtime_checks.calls.ledger import Group
@@ -35,24 +34,31 @@ STUCK = 1.5  # seconds, or twice the interval, without a call although counts di
 STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
+# Why a process is not compared any more, though its digests differ.
+_EXCUSES = {
+    "given": "What calls of process {process} are given is no longer compared within {named} while the job runs: "
+    "processes know other parts of it, and what all know does not differ.",
+    "calls": "Process {process} is no longer compared within {named} while the job runs: the digests of its calls "
+    "differ from those of process {me}, but no field known on both sides does.",
+    "threads": "Process {process} is no longer compared within {named} while the job runs: threads make calls on "
+    "different devices, which come in another order on each process.",
+}
 
 
 class _Watched:
     """The samples seen of one group; ``absent`` are members that ended without a call of it, and published nothing.
 
-    ``excused`` are those that are not compared any more, and ``excused_values`` those of which the calls still are.
-    ``in_calls`` are those whose calls differ, and not only what they are given.
+    ``differ`` are those that differ, in their "calls" or only in what these are "given", and ``excused`` those that are
+    not compared any more, each with that in which they are not.
     """
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
         self.moved: dict[int, float] = {}
         self.ahead: dict[int, Sample] = {}
-        self.differ: set[int] = set()
+        self.differ: dict[int, str] = {}
         self.absent: dict[int, Sample] = {}
-        self.excused: set[int] = set()
-        self.excused_values: set[int] = set()
-        self.in_calls: set[int] = set()
+        self.excused: set[tuple[int, str]] = set()
         self.published: dict[int, tuple[str, Sample]] = {}
         self.asked_after = -1  # so many calls of this process
         self.ask_at = self.ask_pause = 0.0
@@ -71,7 +77,6 @@ class Leader:
         self._watched: defaultdict[str, _Watched] = defaultdict(_Watched)
         self._lock = BoundedLock(BLOCKED_AFTER)
         self._proclaimed = False
-        self.asking = Asking(self._job, parts.others, background)
         self.lateness = Lateness(self._job, parts.others)
 
     def look(self, now: float) -> None:
@@ -114,7 +119,7 @@ class Leader:
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
         to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
-        differ = watched.differ = {process for process in to_check if self._differs(group, process, watched)}
+        differ = watched.differ = {p: what for p in to_check if (what := self._differs_in(group, p, watched))}
         ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
         short = {process for process in ended if samples[process].count < most or self._gone(process)}
         uneven = len({sample.count for sample in samples.values()}) > 1
@@ -126,7 +131,7 @@ class Leader:
                 watched.pause = AGAIN if seen != watched.looked_into else watched.pause * 2
                 watched.looked_into, watched.again = seen, now + watched.pause
                 with self._lock:  # also until it is told: the end of the program waits for that
-                    report = self.inquire(group, differ | short, samples, far=bool(differ or short))
+                    report = self._inquire(group, {*differ, *short}, watched)
                     if report is not None:
                         self._proclaimed = True
                         self._ending.proclaim(report)
@@ -152,27 +157,23 @@ class Leader:
         watched.samples = found
         return changed
 
-    def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
-        if process == self._job.me or group.trail is None or group.values is None or process in watched.excused:
-            return False
+    def _differs_in(self, group: Group, process: int, watched: _Watched) -> str:
+        """In what a process differs as far as it is compared, "" if in nothing."""
+        if process == self._job.me or group.trail is None:
+            return ""
         # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
         if sample.count > group.count:
             watched.ahead[process] = sample
-            return False
+            return ""
         watched.ahead.pop(process, None)
-        calls, values = group.trail.at(sample.count), group.values.at(sample.count)
-        watched.in_calls.discard(process)
-        if calls is not None and calls != sample.prefix:
-            watched.in_calls.add(process)
-            return True
-        return values is not None and values != sample.given and process not in watched.excused_values
+        calls, values = group.trail.at(sample.count) or (sample.prefix, sample.given)
+        what = "calls" if calls != sample.prefix else "given" if values != sample.given else ""
+        return what if (process, what) not in watched.excused else ""
 
-    def inquire(
-        self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
-    ) -> Report | None:
+    def _inquire(self, group: Group, suspects: Iterable[int], watched: _Watched) -> Report | None:
         """Request the calls of processes that seem to differ, and of some others; returns the verdict, if any."""
-        suspected = sorted(suspects)[:ASKED]
+        suspected, samples = sorted(suspects)[:ASKED], watched.samples
         with self._lock:
             wanted = list(suspected)
             others = sorted(samples, key=lambda process: (-samples[process].count, process))
@@ -180,28 +181,21 @@ class Leader:
             if self._job.me not in wanted:
                 wanted.append(self._job.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
-            all_calls = far or len(group.threads) > 1  # calls of threads are told apart from the first on
-            histories = self.asking.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self.asking)
+            all_calls = suspected or len(group.threads) > 1  # calls of threads are told apart from the first on
+            histories = self._others.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
+            report = judge(histories, self._others)
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
-        if report is None and far:
+        if report is None:
             # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
-            watched, named = self._watched[group.key], name_processes(group.processes)
-            excused = {p for p in suspected if p in histories and histories[p].state not in ENDED}
-            given = excused - watched.in_calls - watched.excused_values
-            watched.excused_values |= given
-            watched.excused |= excused & watched.in_calls
-            for process in sorted(given):
-                self._checks.note(
-                    f"What calls of process {process} are given is no longer compared within {named} while the job "
-                    "runs: processes know other parts of it, and what all know does not differ."
-                )
-            for process in sorted(excused & watched.in_calls):
-                self._checks.note(
-                    f"Process {process} is no longer compared within {named} while the job runs: "
-                    f"{_why_excused(group, histories, self._job.me)}."
-                )
+            for process in suspected:
+                what = watched.differ.get(process)
+                if what and process in histories and histories[process].state not in ENDED:
+                    watched.excused |= {(process, "given"), (process, what)}
+                    threaded = any(history.is_threaded(group.key) for history in histories.values())
+                    why = _EXCUSES["threads" if threaded and what == "calls" else what]
+                    named = name_processes(group.processes)
+                    self._checks.note(why.format(process=process, named=named, me=self._job.me))
         return report
 
     def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:
@@ -211,35 +205,24 @@ class Leader:
             if not missing:
                 break
             time.sleep(GRACE)
-            histories.update(self.asking.histories(missing, WINDOW))
-            report = judge(histories, self.asking) or report
+            histories.update(self._others.histories(missing, WINDOW))
+            report = judge(histories, self._others) or report
         return report
 
     def last_look(self, ended: Mapping[int, State]) -> Report | None:
         """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
         # A process that exited without a message published no final counts either: its recording has them.
-        died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
+        died = [p for p, told in ended.items() if told.get("state") == "died" or "finals" not in told]
         uneven = _uneven(ended.values())
-        groups = [group for group in self._own.ledger.groups() if group.key in uneven or died]
-        suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
         if not uneven and not died:
             return None
         if len(ended) <= SMALL:
             # All are asked: a group that differs need not be one of this process, and a cycle has several.
-            report = self.judge_all()
-            if report is not None or self._proclaimed:
-                return report
-        if not groups:
-            groups = self._own.ledger.groups()[:1]
-        for group in groups:
-            inside = [process for process in suspects if process in group.processes]
-            last = {process: (told.get("finals") or {}).get(group.key) for process, told in ended.items()}
-            odd = [process for process in inside if last[process] != last[self._job.me]]
-            samples = {process: Sample(0, 0) for process in inside}
-            report = self.inquire(group, odd, samples)
-            if report is not None:
-                return report
-        return None
+            return self.judge(ended)
+        # One process for each way in which a group has ended.
+        finals = {process: told.get("finals") or {} for process, told in ended.items()}
+        ways = {(key, one.get(key)): p for key in sorted(uneven) for p, one in finals.items() if key in one}
+        return self.judge([self._job.me, *died[:ASKED], *list(ways.values())[:ASKED]])
 
     def report_on_demand(self) -> None:
         """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
@@ -258,24 +241,18 @@ class Leader:
     def _published(self, group: Group) -> dict[int, Sample]:
         """The samples of a group: the same objects as in the last look if nothing new was published."""
         known = self._watched[group.key].published
-        for process, text in self._job.exchange.samples(group.key).items():
+        for process, text in self._job.samples(group.key).items():
             if process not in known or known[process][0] != text:
                 known[process] = (text, read_record(text, Sample, f"{group.key}/{process}"))
         return {process: sample for process, (_, sample) in known.items()}
 
-    def judge_all(self) -> Report | None:
-        """The verdict from the calls of all; of processes that were killed under a launcher, from their recordings."""
+    def judge(self, processes: Iterable[int]) -> Report | None:
+        """The verdict from the calls of processes; of those killed under a launcher, from their recordings."""
         with self._lock:
             if self._proclaimed:
                 return None  # the others, who act on it, might not answer any more
             self._own.journal.drain()
-            return judge(self.asking.histories(range(self._job.count), WINDOW), self.asking)
-
-
-def _why_excused(group: Group, histories: Mapping[int, History], me: int) -> str:
-    if any(history.is_threaded(group.key) for history in histories.values()):
-        return "threads make calls on different devices, which come in another order on each process"
-    return f"the digests of its calls differ from those of process {me}, but no field known on both sides does"
+            return judge(self._others.histories(dict.fromkeys(processes), WINDOW), self._others)
 
 
 def _uneven(ended: Iterable[State]) -> set[str]:

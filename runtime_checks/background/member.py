@@ -6,12 +6,8 @@ even while the main threads hang in it.
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,20 +16,16 @@ from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.leading import Leader
 from spmdlint.runtime_checks.background.publishing import Cadence, Sample
 from spmdlint.runtime_checks.calls.call import Call
-from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL, given_digest
+from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL
 from spmdlint.runtime_checks.calls.ledger import Group, Trail
-from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.recording.journal import ValuedCall
-from spmdlint.runtime_checks.recording.reading import pack
-from spmdlint.runtime_checks.records import Answer, HistoryRecord, ProgramRecord, Question, State
+from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
 HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
-PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 
 
 class Background:
@@ -48,12 +40,7 @@ class Background:
         self.journal.on_stop, self.journal.failed = self._stopped, parts.checks.guard.failed
         self.leader = Leader(parts, self)
         self.cadence = Cadence(job.me, job.count)
-        self.state = "running"
-        self.end = State()
         self.over = False
-        self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
-        self._kept = 0  # arguments in the kept explanations
-        self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._urgent, self._served = threading.Event(), threading.Event()
@@ -63,16 +50,16 @@ class Background:
 
     def _new_group(self, group: Group) -> None:
         if self._job.me == group.processes[0]:
-            group.trail, group.values = Trail(), Trail()
+            group.trail = Trail()
 
     # Methods for the thread that makes the call.
 
     def made(self, call: Call) -> None:
         """Record a call that is not on the fast path; a new program is published before it runs."""
         program = call.program
-        event, is_new = self.journal.event_of(program, call.site), program.digest not in self._explained
+        event, is_new = self.journal.event_of(program, call.site), not self._own.explained(program.digest)
         if is_new:
-            self._explain(program, call)
+            self._own.explain(program, call)
         given = dict(call.given)
         if call.source is not None:
             given[SOURCE] = USUAL if call.source is (self._job.me == 0) else UNUSUAL
@@ -82,18 +69,6 @@ class Background:
             self._urgent.set()
             self._job.wake_watcher()
             self._served.wait(URGENT_WITHIN)
-
-    def _explain(self, program: Program, call: Call) -> None:
-        record = call.record()
-        self._explained[program.digest] = record
-        if program.module is not None and inspect.ismethod(call.texts):
-            self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
-        self._kept += len(record["arguments"] or ())
-        while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
-            oldest, dropped = self._explained.popitem(last=False)
-            self._modules.pop(oldest, None)
-            self._kept -= len(dropped["arguments"] or ())
-        self.journal.explain(program, lambda: record)
 
     def _stopped(self) -> None:
         """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
@@ -153,12 +128,12 @@ class Background:
             changed = []
             for group in self._own.ledger.groups():
                 sample = self.own_sample(group)
-                said = (sample.count, sample.prefix, sample.given, sample.state, sample.last, sample.compiling)
+                said = (sample.count, sample.prefix, sample.given, sample.state, sample.call, sample.compiling)
                 if self._published.get(group.key) != said and self._job.me in group.processes:
                     changed.append((group, sample, said))
             self.cadence.published(len(changed))
             for group, sample, said in changed:
-                self._job.exchange.put_sample(group.key, msgspec.to_builtins(sample))
+                self._job.put_sample(group.key, msgspec.to_builtins(sample))
                 self._published[group.key] = said
             self._published_at = time.monotonic()
         self._served.set()
@@ -169,68 +144,26 @@ class Background:
 
     def own_sample(self, group: Group) -> Sample:
         """The position of this process in a group, as numbered so far."""
-        last = self.journal.last
-        mine = last if last is not None and last.group is group else None
-        site = mine.site if mine is not None else None
+        last = self._own.ledger.last
         return Sample(
             count=group.count,
             prefix=group.prefix,
             given=group.given,
             serial=self.journal.made,
-            state=self.state,
-            last=mine is not None,
-            function=mine.program.function if mine is not None else None,
-            filename=site.filename if site is not None else None,
-            line=site.line if site is not None else None,
+            state=self._own.state,
+            call=last.placed() if last is not None and last.program.processes == group.processes else None,
             compiling=self._own.compiling,
         )
 
     def answer(self) -> None:
-        self._others.answer(self.told)
-
-    def told(self, question: Question) -> Answer:
-        """The answer to a question about the calls of this process, as far as it is known."""
-        answer = Answer()
-        if not self._checks.active:
-            return answer  # some of its calls may not have been seen: they prove nothing
-        if "history" in question:
-            self.journal.drain()
-            answer["history"] = self.history(question["history"])
-        if "program" in question:
-            answer["program"] = self.explained(question["program"])
-        if "given" in question:
-            answer["given"] = self._own.values.told(self.journal.given.get(question["given"], {}))
-        if "texts" in question:
-            reference = self._modules.get(question["texts"])
-            read = reference() if reference is not None else None
-            answer["texts"] = pack_texts(read()) if read is not None else {}
-        return answer
-
-    def explained(self, digest: str) -> ProgramRecord:
-        return self._explained.get(digest, ProgramRecord())
-
-    def history(self, many: int) -> HistoryRecord:
-        """The last calls, for another process to compare: a table of events, and places in it."""
-        calls = list(self.journal.calls)[-many:]
-        places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
-        groups = self._own.ledger.groups()
-        return {
-            "state": self.state,
-            "end": self.end,
-            "members": {group.key: list(group.processes) for group in groups},
-            "groups": {group.key: (group.count, group.prefix) for group in groups},
-            "table": [event.record() for event in places],
-            "calls": pack([places[event] for event in calls]),
-            "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
-            "quiet": self._own.quiet.told(groups),
-        }
+        """Answer the questions of others; once the checks are off, some calls may not have been seen."""
+        self._others.answer(calls=self._checks.active)
 
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
-        exchange = self._job.exchange
-        if exchange.marked("over"):
-            self.over = self.state != "running"
-        aside = exchange.aside.get("job") if self._checks.active else None
+        if self._job.marked("over"):
+            self.over = self._own.state != "running"
+        aside = self._job.aside.get("job") if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)
 
@@ -239,5 +172,5 @@ class Background:
     def finish(self, state: str, end: State) -> None:
         """Publish that no more calls will come."""
         self.journal.drain()
-        self.state, self.end = state, end
+        self._own.state, self._own.end = state, end
         self.publish()

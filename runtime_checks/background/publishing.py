@@ -11,7 +11,7 @@ import time
 
 import msgspec
 
-from spmdlint.runtime_checks.records import Count, Hash
+from spmdlint.runtime_checks.records import Count, Hash, Place
 
 SHORTEST = 0.25  # seconds between two publications, in a small job
 PROCESSES_A_SECOND = 256  # publications per second for the coordination service
@@ -24,18 +24,15 @@ EARLY = 0.25  # fraction of an interval: a publication this early counts for the
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """A process's count in one group, and the digests of its calls there and of what they are given.
 
-    ``last`` is whether its last call was in this group; ``serial`` counts the calls of all groups. ``compiling`` is the
-    program that the process has been compiling for some time.
+    ``call`` is its last call, if that was in this group; ``serial`` counts the calls of all groups. ``compiling`` is
+    the program that the process has been compiling for some time.
     """
 
     count: Count
     prefix: Hash
     serial: Count = 0
     state: str = "running"
-    last: bool = False
-    function: str | None = None
-    filename: str | None = None
-    line: Count | None = None
+    call: Place | None = None
     compiling: str | None = None
     given: Hash = 0
 

@@ -18,7 +18,7 @@ class Call:
     """The facts about a call before it is dispatched.
 
     ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
-    once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
+    once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", packed, if it is known.
     ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
     source of a broadcast, None if the call is not one. ``given`` has the tags of what is meant to be one value.
     """
@@ -30,7 +30,7 @@ class Call:
     tree: Any = None
     static: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
-    texts: Callable[[], dict[str, str]] = dict
+    texts: Callable[[], Mapping[str, str]] = dict
     words: Sequence[str] = ()
     source: bool | None = None
     given: Given = field(default_factory=dict)

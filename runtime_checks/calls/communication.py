@@ -6,11 +6,14 @@ They are read from HLO text, as jaxlib has no other view of the groups of a comp
 from __future__ import annotations
 
 import importlib
-import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+import numpy as np
 
 Groups = Sequence[Sequence[int]]
 
@@ -37,61 +40,29 @@ def combined(answers: Iterable[Communication]) -> Communication:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """One collective: its groups, None if they cannot be read, and what their numbers stand for.
+def _spanned(grid: Any, groups: Groups | None, *, channel: bool, flat: bool, both: bool) -> Communication:
+    """Whether the devices of one group of a collective belong to several processes.
 
-    With ``flat`` they are places in the device assignment. Otherwise XLA counts replicas if the collective has no
-    channel, and partitions if it has one; ``both`` is the combination of the two that reductions with a channel use.
-    No group at all means one with all devices.
+    ``grid`` has the process of each device by replica and partition, None if it cannot be. ``groups`` are None if they
+    cannot be read; no group at all means one with all devices. With ``flat`` their numbers are places in the device
+    assignment. Otherwise XLA counts replicas if the collective has no channel, and partitions if it has one; ``both``
+    is the combination of the two that reductions with a channel use.
     """
-
-    groups: Groups | None
-    channel: bool
-    flat: bool = False
-    both: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """The devices that run a program: the process of each, replica by replica, and the number of replicas."""
-
-    process_of: Sequence[int]
-    replicas: int = 1
-
-    def spanned(self, collective: Collective) -> Communication:
-        """Whether the devices of one group belong to several processes."""
-        partitions, rest = divmod(len(self.process_of), self.replicas)
-        if collective.groups is None or rest:
-            return Communication.UNKNOWN
-        try:
-            groups = [[number for number in group if number >= 0] for group in collective.groups]
-            spans = any(
-                len({self.process_of[place] for place in group}) > 1
-                for group in self._places(groups, collective, partitions)
-            )
-        except IndexError:
-            return Communication.UNKNOWN
-        return Communication.YES if spans else Communication.NO
-
-    def _places(self, groups: list[list[int]], collective: Collective, partitions: int) -> Iterable[list[int]]:
-        """The groups as places in the device assignment."""
-        if collective.flat:
-            return groups or [list(range(len(self.process_of)))]
-        if collective.channel and not collective.both:
-            groups = groups or [list(range(partitions))]
-            _check(groups, partitions)
-            return [[r * partitions + n for n in group] for r in range(self.replicas) for group in groups]
-        groups = groups or [list(range(self.replicas))]
-        _check(groups, self.replicas)
-        if collective.both and collective.channel:
-            return [[n * partitions + p for n in group for p in range(partitions)] for group in groups]
-        return [[n * partitions + p for n in group] for p in range(partitions) for group in groups]
-
-
-def _check(groups: list[list[int]], many: int) -> None:
-    if any(number >= many for group in groups for number in group):
-        raise IndexError
+    if groups is None or grid is None:
+        return Communication.UNKNOWN
+    # Which groups there are several times, what their numbers count, and the devices of each of these.
+    if flat:
+        counted = grid.reshape(1, -1, 1)
+    elif channel and both:
+        counted = grid[None]
+    else:
+        counted = (grid if channel else grid.T)[:, :, None]
+    inside = [[number for number in group if number >= 0] for group in groups]
+    try:
+        found = [one[group] for one in counted for group in inside or [list(range(len(one)))]]
+    except IndexError:
+        return Communication.UNKNOWN
+    return Communication.YES if any(np.ptp(one) > 0 for one in found if one.size) else Communication.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,34 +90,25 @@ def along_axes(sizes: Mapping[str, int], parts: Sequence[AxisPart], devices: Seq
             split += [(part.before // done, False), (inside, True)]
             done = part.before * inside
         split.append((size // done, False))
-    many = 1
-    for size, _ in split:
-        many *= size
+    shape = [size for size, _ in split]
+    many = math.prod(shape)
     if not parts or any(part.name not in sizes for part in parts) or (devices and len(devices) != many):
         return None
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, at in enumerate(itertools.product(*(range(size) for size, _ in split))):
-        rest = tuple(n for n, (_, joined) in zip(at, split, strict=True) if not joined)
-        groups.setdefault(rest, []).append(devices[place] if devices else place)
-    return list(groups.values())
+    axes = sorted(range(len(split)), key=lambda axis: split[axis][1])  # those that are joined come last
+    numbers = np.reshape(devices or range(many), shape).transpose(axes)
+    groups: Groups = numbers.reshape(-1, math.prod(size for size, joined in split if joined)).tolist()
+    return groups
 
 
 def iota(shape: Sequence[int], order: Sequence[int] = ()) -> list[int]:
     """XLA's ``[shape]T(order)``: the numbers from 0 in this shape, transposed, in a row."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    flat = [0]
-    for axis in order or range(len(shape)):
-        flat = [base + step * strides[axis] for base in flat for step in range(shape[axis])]
-    return flat
+    numbers: list[int] = np.arange(math.prod(shape)).reshape(shape).transpose(order or None).ravel().tolist()
+    return numbers
 
 
 def cut(numbers: Sequence[int], rows: int, columns: int) -> Groups | None:
     """So many groups of so many numbers each, or None if that is not all of them."""
-    if len(numbers) != rows * columns:
-        return None
-    return [numbers[row * columns : (row + 1) * columns] for row in range(rows)]
+    return np.reshape(numbers, (rows, columns)).tolist() if len(numbers) == rows * columns else None
 
 
 _COLLECTIVE = re.compile(
@@ -175,35 +137,35 @@ def compiled_communicates(text: str, process_of: Sequence[int]) -> Communication
 
     ``process_of[i]`` is the process of the i-th device of the assignment.
     """
-    replicas = _REPLICAS.match(text)
-    return _communicates(text, Assignment(process_of, int(replicas[1]) if replicas is not None else 1))
+    return _communicates(text, process_of, _REPLICAS.match(text))
 
 
-def _communicates(text: str, assignment: Assignment) -> Communication:
-    found = combined(_answers(text, assignment))
+def _communicates(text: str, process_of: Sequence[int], replicas: re.Match[str] | None) -> Communication:
+    many = int(replicas[1]) if replicas is not None else 1
+    found = combined(_answers(text, None if len(process_of) % many else np.reshape(process_of, (many, -1))))
     if found is Communication.NO and any(kernel in text for kernel in KERNELS):
         return Communication.UNKNOWN
     return found
 
 
-def _answers(text: str, assignment: Assignment) -> Iterator[Communication]:
+def _answers(text: str, grid: Any) -> Iterator[Communication]:
     for found in _COLLECTIVE.finditer(text):
         end = text.find("\n", found.start())
         line = text[found.start() : end if end >= 0 else len(text)]
         if found[1] in ("send", "recv"):
             if not _TO_HOST.search(line):
                 pairs = _PAIRS_OF_SEND.search(line)
-                yield assignment.spanned(Collective(None if pairs is None else _listed(pairs[1]), True, flat=True))
+                groups = None if pairs is None else _listed(pairs[1])
+                yield _spanned(grid, groups, channel=True, flat=True, both=False)
             continue
-        channel = _CHANNEL.search(line)
+        channel, reduces = _CHANNEL.search(line), found[1] in _REDUCTIONS_OF_HLO
         by_axes = "replica_groups=mesh[" in line or "replica_groups=@mesh[" in line
-        yield assignment.spanned(
-            Collective(
-                _groups(line),
-                channel=channel is not None and channel[1] != "0",
-                flat=by_axes or (found[1] in _REDUCTIONS_OF_HLO and "use_global_device_ids=true" in line),
-                both=found[1] in _REDUCTIONS_OF_HLO,
-            )
+        yield _spanned(
+            grid,
+            _groups(line),
+            channel=channel is not None and channel[1] != "0",
+            flat=by_axes or (reduces and "use_global_device_ids=true" in line),
+            both=reduces,
         )
 
 
@@ -239,10 +201,9 @@ def lowered_communicates(text: str, process_of: Sequence[int]) -> Communication:
     """
     if not _NAMED.search(text):
         return Communication.NO
-    replicas = _LOWERED_REPLICAS.search(text)
     try:
         convert = importlib.import_module("jaxlib._jax").mlir.mlir_module_to_xla_computation
         hlo = convert(text, use_tuple_args=False, return_tuple=False).as_hlo_text()
     except Exception:  # a version of jaxlib without it: the compiled module decides
         return Communication.UNKNOWN
-    return _communicates(hlo, Assignment(process_of, int(replicas[1]) if replicas is not None else 1))
+    return _communicates(hlo, process_of, _LOWERED_REPLICAS.search(text))

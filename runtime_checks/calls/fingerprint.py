@@ -202,12 +202,8 @@ def shown_with(names: Sequence[str] | None, keys: Sequence[Keys] | None) -> Sequ
     """The names of the leaves, for readers: "tree[0] (gamma)"."""
     if names is None or keys is None or len(names) != len(keys):
         return names
-    return [_shown(name, each) for name, each in zip(names, keys, strict=True)]
-
-
-def _shown(name: str, keys: Keys) -> str:
-    key = keys[-1][1] if keys else ""
-    return name if key in name else f"{name} ({key})"
+    last = [each[-1][1] if each else "" for each in keys]
+    return [name if key in name else f"{name} ({key})" for name, key in zip(names, last, strict=True)]
 
 
 def _walked(tree: Any, above: Keys, numbers: Iterator[int]) -> Iterator[Keys]:

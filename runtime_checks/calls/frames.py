@@ -6,7 +6,7 @@ import linecache
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -50,21 +50,24 @@ class Site:
 
 def user_site(frame: FrameType | None) -> Site | None:
     """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""
-    found = user_frame(frame)
-    if found is None:
-        return None
-    return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name, _callers(found))
+    return _site_of((one.f_code, line) for one, line in traceback.walk_stack(frame)) if frame is not None else None
 
 
-def _callers(inner: FrameType) -> tuple[str, ...]:
-    """The user's lines through which a frame was called, the nearest first."""
-    found: list[str] = []
-    below, frame = inner, inner.f_back
-    while frame is not None and len(found) < CALLERS:
-        if owner_of(frame.f_code.co_filename) == "user" and below.f_code.co_name not in COMPREHENSIONS:
-            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-        below, frame = frame, frame.f_back
-    return tuple(found)
+def _site_of(places: Iterable[tuple[CodeType, int]]) -> Site | None:
+    """The first of these places in the user's code, with those that follow, or in a library; innermost first."""
+    users: list[Site] = []
+    fallback: Site | None = None
+    below = ""
+    for code, line in places:
+        owner = owner_of(code.co_filename)
+        if owner == "user" and below not in COMPREHENSIONS:  # a comprehension and the line that it is in are one
+            users.append(Site(code.co_filename, line, code.co_name))
+        elif owner == "library" and fallback is None:
+            fallback = Site(code.co_filename, line, code.co_name)
+        if len(users) > CALLERS:
+            break
+        below = code.co_name if owner == "user" else below
+    return replace(users[0], callers=tuple(map(str, users[1:]))) if users else fallback
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
@@ -107,29 +110,13 @@ def _functions_in(frame: FrameType) -> Iterator[FunctionType]:
 
 def line_of(code: CodeType, lasti: int) -> int:
     """The line of an instruction, for a frame that no longer exists."""
-    found = code.co_firstlineno
-    for start, end, line in code.co_lines():
-        if start <= lasti < end and line is not None:
-            found = line
-    return found
+    lines = (line for start, end, line in code.co_lines() if start <= lasti < end and line is not None)
+    return next(lines, code.co_firstlineno)
 
 
 def raising_site(trace: TracebackType | None) -> Site | None:
     """The innermost line of the user's code that an exception passed through."""
-    users: list[Site] = []  # a comprehension and the line that it is in are one
-    fallback: Site | None = None
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        owner = owner_of(code.co_filename)
-        site = Site(code.co_filename, trace.tb_lineno, code.co_name)
-        if owner == "user":
-            users[len(users) - (site.function in COMPREHENSIONS) :] = [site]
-        elif owner == "library":
-            fallback = site
-        trace = trace.tb_next
-    if not users:
-        return fallback
-    return replace(users[-1], callers=tuple(map(str, users[-2 : -2 - CALLERS : -1])))
+    return _site_of((frame.f_code, line) for frame, line in reversed(list(traceback.walk_tb(trace))))
 
 
 def site_data(site: Site | None, function: str | None = None) -> Place:
@@ -156,7 +143,8 @@ def stack_lines(frame: FrameType | None) -> list[str]:
     """
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
     shown = [entry for entry in _before_our_wait(summary[::-1]) if owner_of(entry.filename) != "inside"]
-    shown = [entry for entry in shown if not _is_runner(entry.filename)] or shown
+    runner = [entry for entry in shown if any(folder in entry.filename for folder in _RUNNER_FOLDERS)]
+    shown = [entry for entry in shown if entry not in runner or owner_of(entry.filename) != "library"] or shown
     return [f"{entry.filename}:{entry.lineno} in {entry.name}" for entry in shown[-MAX_STACK:]]
 
 
@@ -165,10 +153,6 @@ def _before_our_wait(stack: Sequence[traceback.FrameSummary]) -> Sequence[traceb
     ours = next((number for number in range(len(stack) - 1, -1, -1) if is_here(stack[number].filename)), 0)
     outside, within = ({owner_of(entry.filename) for entry in part} for part in (stack[:ours], stack[ours:]))
     return stack[:ours] if "user" in outside and "user" not in within else stack
-
-
-def _is_runner(filename: str) -> bool:
-    return owner_of(filename) == "library" and any(folder in filename for folder in _RUNNER_FOLDERS)
 
 
 def main_stack() -> tuple[list[str], Site | None]:

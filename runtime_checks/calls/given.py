@@ -201,13 +201,14 @@ def given_digest(given: Given) -> int:
 
 def conflict(one: Given, other: Given) -> str | None:
     """The first of what two processes are both given that is not the same: of arguments, the first one."""
-    keys = [key for key, tag in one.items() if not _agree(tag, other.get(key, UNREAD))]
+    keys = [
+        key
+        for key, tag in one.items()
+        if (there := other.get(key, UNREAD)) != tag
+        and UNREAD not in (tag, there)
+        and tag.rpartition(PART)[0] == there.rpartition(PART)[0]  # different parts of an array tell nothing
+    ]
     return min(keys, key=lambda key: (-int(key) if key.isdigit() else 0, key), default=None)
-
-
-def _agree(one: str, other: str) -> bool:
-    """Whether two values may be the same; what processes hold of different parts of an array tells nothing."""
-    return one == other or UNREAD in (one, other) or one.rpartition(PART)[0] != other.rpartition(PART)[0]
 
 
 def told_with(arguments: Sequence[Argument], given: Mapping[str, GivenRecord]) -> list[Argument]:
@@ -228,12 +229,9 @@ def on_the_host(value: Any) -> bool:
         return hasattr(value, "weak_type") and hasattr(value, "__array__")  # one of NumPy in the wrapping of JAX 0.8
     if getattr(value, "committed", True) or not value.is_fully_addressable or value.is_deleted():
         return False
-    return all(device.platform == "cpu" for device in value.devices()) or _is_key(value)
-
-
-def _is_key(array: Any) -> bool:
-    """Whether an array may be a random key, which is small, and read wherever it is."""
-    return str(array.dtype) == "uint32" and array.shape[-1:] in ((2,), (4,)) and bool(array.size <= WHOLE)
+    # It may be a random key, which is small, and read wherever it is.
+    key = str(value.dtype) == "uint32" and value.shape[-1:] in ((2,), (4,)) and bool(value.size <= WHOLE)
+    return key or all(device.platform == "cpu" for device in value.devices())
 
 
 def _x64() -> bool:

@@ -53,33 +53,33 @@ def extend(prefix: int, count: int, digests: Sequence[int]) -> Any:
 
 
 class Trail:
-    """The prefixes of a group at its last calls, in a ring buffer."""
+    """The digests of a group at its last calls, in a ring buffer: of the calls, and of what they were given."""
 
     SIZE = 1 << 15
 
     def __init__(self) -> None:
         import numpy as np
 
-        self._ring = np.zeros(self.SIZE, np.uint64)
+        self._ring = np.zeros((2, self.SIZE), np.uint64)
         self._newest = 0
 
-    def put(self, count: int, prefixes: Any) -> None:
-        """Keep the prefixes of the calls after ``count``."""
-        kept = prefixes[-self.SIZE :]
-        start = count + len(prefixes) - len(kept)
-        first = start % self.SIZE
-        room = self.SIZE - first
-        self._ring[first : first + min(room, len(kept))] = kept[:room]
-        self._ring[: max(0, len(kept) - room)] = kept[room:]
-        self._newest = start + len(kept)
+    def put(self, count: int, prefixes: Any, given: Any) -> None:
+        """Keep the digests at each of the calls after ``count``."""
+        import numpy as np
 
-    def at(self, count: int) -> int | None:
-        """The prefix after call ``count``, or None if it is no longer known, or not yet."""
+        self._newest = count + len(prefixes)
+        kept = np.array([prefixes, given], np.uint64)[:, -self.SIZE :]
+        places = np.arange(self._newest - kept.shape[1], self._newest) % self.SIZE
+        self._ring[:, places] = kept
+
+    def at(self, count: int) -> tuple[int, int] | None:
+        """The two digests after call ``count``, or None if they are no longer known, or not yet."""
         if count == 0:
-            return 0
+            return 0, 0
         if not self._newest - self.SIZE < count <= self._newest:
             return None
-        return int(self._ring[(count - 1) % self.SIZE])
+        calls, given = self._ring[:, (count - 1) % self.SIZE].tolist()
+        return calls, given
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,9 @@ class Group:
     """The sequence of one set of processes.
 
     ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
-    about to. ``prefix`` is the digest of the calls, ``given`` that of the values that they are given, and ``trail`` and
-    ``values`` have those of earlier calls, for the comparing process of background mode. They are two, as values that
-    only some processes tell must not end the comparison of the calls.
+    about to. ``prefix`` is the digest of the calls, ``given`` that of the values that they are given, and ``trail`` has
+    those of earlier calls, for the comparing process of background mode. They are two, as values that only some
+    processes tell must not end the comparison of the calls.
     """
 
     processes: tuple[int, ...]
@@ -113,7 +113,6 @@ class Group:
     prefix: int = 0
     given: int = 0
     trail: Trail | None = None
-    values: Trail | None = None
 
 
 def thread_names(group: Group) -> list[str]:

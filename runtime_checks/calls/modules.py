@@ -7,13 +7,11 @@ out: XLA chooses among their kernels by measuring, on each host.
 
 from __future__ import annotations
 
-import base64
 import functools
 import hashlib
 import os
 import platform
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import ModuleDifference, ModuleSide
+from spmdlint.runtime_checks.transport.packing import pack, unpack
 
 # Parts of a module that come from one process's memory: unnamed pmap axes, addresses of Python callbacks.
 _ADDRESS = re.compile(r"<axis 0x[0-9a-f]+>|0x7f[0-9a-f]{10}\b")
@@ -117,7 +116,7 @@ def _places(lines: Sequence[str], at: int) -> Iterator[str]:
 
 def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:
     """Texts of a module by name, short enough for the store; longer ones are left out."""
-    packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in texts.items()}
+    packed = {name: pack(text.encode()) for name, text in texts.items()}
     return {name: text for name, text in packed.items() if len(text) < MAX_MODULE}
 
 
@@ -141,11 +140,7 @@ def module_difference(packed: Mapping[int, Mapping[str, str]]) -> ModuleDifferen
 
 
 def _unpacked(packed: str | None) -> str:
-    try:
-        inflate = zlib.decompressobj()
-        return inflate.decompress(base64.b64decode(packed or ""), MAX_MODULE * 8).decode(errors="replace")
-    except (ValueError, zlib.error):
-        return ""
+    return unpack(packed or "", MAX_MODULE * 8).decode(errors="replace")
 
 
 MEASURED = ("gpu", "cuda", "rocm")
@@ -167,14 +162,12 @@ def identity_of_executable(executable: Any, texts: Sequence[str] | None) -> str 
     backend = getattr(getattr(executable, "client", None), "platform", None)
     if texts is None or backend is None or backend in MEASURED:
         return None
-    return f"{_host()}/{digest(chr(0).join(map(canonical_compiled, texts)))}"
-
-
-def canonical_compiled(text: str) -> str:
-    """A compiled module without source lines and tables of them, which differ if it was stored in between."""
-    head, _, rest = text.partition("\n")
-    first = _FIRST.search(rest)
-    return f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}"
+    plain = []  # without source lines and tables of them, which differ if the module was stored in between
+    for text in texts:
+        head, _, rest = text.partition("\n")
+        first = _FIRST.search(rest)
+        plain.append(f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}")
+    return f"{_host()}/{digest(chr(0).join(plain))}"
 
 
 def comparable(one: str, other: str) -> bool:

@@ -59,11 +59,10 @@ def announce(
     if caller.me not in members or len(members) < 2:
         return
     program = Program(function=function, processes=members, name=name, value=value.words if value else None)
-    leaves = value.leaves if value is not None else ()
-    values, names = [leaf.held for leaf in leaves], [leaf.path for leaf in leaves]
-    words = [leaf.words for leaf in leaves]
-    site = user_site(sys._getframe(1))
-    caller.call(Call(program, site, values=values, names=names, words=words, given=given or {}), within=within)
+    call = Call(program, user_site(sys._getframe(1)), given=given or {})
+    if value is not None:
+        call.values, call.names, call.words = value.held, value.paths, value.texts
+    caller.call(call, within=within)
 
 
 def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
@@ -100,20 +99,16 @@ def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """A leaf of a value: where it is, and as text that is equal on two processes exactly if it is."""
-
-    path: str
-    held: Any
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Value:
-    """A value as text that is equal on two processes exactly if the value is; and by leaves, if it has several."""
+    """A value as text that is equal on two processes exactly if the value is; and its leaves, if it has several.
+
+    Of each leaf, ``paths`` say where it is, ``held`` has it, and ``texts`` are as ``words`` is for the whole.
+    """
 
     words: str
-    leaves: Sequence[Leaf] = ()
+    paths: Sequence[str] = ()
+    held: Sequence[Any] = ()
+    texts: Sequence[str] = ()
 
 
 def as_value(value: Any) -> Value:
@@ -124,24 +119,19 @@ def as_value(value: Any) -> Value:
     """
     import jax
 
-    found, tree = _checked_leaves(value)
-    leaves = [Leaf(jax.tree_util.keystr(path), leaf, _leaf_words(leaf)) for path, leaf in found]
-    words = [leaf.words for leaf in leaves]
+    found, tree = leaves_of(value)
+    words = [_leaf_words(leaf) for _, leaf in found]
     if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
         return Value(words[0])
     if type(value) in _EMPTY and not value:
         return Value(repr(value))
     digest = hashlib.blake2b(json.dumps([str(tree), words]).encode(), digest_size=10).hexdigest()
-    return Value(f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}", leaves)
+    told = f"{len(words)} {'leaf' if len(words) == 1 else 'leaves'}, digest {digest}"
+    return Value(told, [jax.tree_util.keystr(path) for path, _ in found], [leaf for _, leaf in found], words)
 
 
-def check_value(value: Any) -> None:
-    """Refuse what cannot be compared, where there is nobody to compare with: raises ``TypeError``."""
-    _checked_leaves(value)
-
-
-def _checked_leaves(value: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
-    """The leaves of a value with their paths, each of which has a text that is the same everywhere; and the tree."""
+def leaves_of(value: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """The leaves of a value with their paths, and the tree; raises ``TypeError`` for what cannot be compared."""
     import jax
 
     found, tree = jax.tree_util.tree_flatten_with_path(value)

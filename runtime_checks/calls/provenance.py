@@ -118,15 +118,9 @@ def conflicts(first: str, second: str) -> list[int]:
     They are counted from the end because one process may pass constants before the arguments where another does not.
     An unknown origin agrees with anything.
     """
-    known = range(min(len(first), len(second)) // WIDTH)
-    pairs = ((back, from_end(first, back), from_end(second, back)) for back in known)
-    return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
-
-
-def from_end(tags: str, back: int) -> str:
-    """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
-    start = len(tags) - (back + 1) * WIDTH
-    return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
+    starts = range(WIDTH, min(len(first), len(second)) + 1, WIDTH)
+    pairs = [(first[len(first) - n :][:WIDTH], second[len(second) - n :][:WIDTH]) for n in starts]
+    return [back for back, (one, other) in enumerate(pairs) if one != other and UNKNOWN not in (one, other)]
 
 
 class Unplaced:
@@ -142,7 +136,7 @@ class Unplaced:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self._seen: dict[str, dict[int, dict[str, weakref.ref[Any]]]] = {}
+        self._seen: dict[str, dict[int, weakref.WeakValueDictionary[str, Any]]] = {}
 
     def look(self, call: Call) -> None:
         program = call.program
@@ -157,15 +151,11 @@ class Unplaced:
             if not getattr(value, "ndim", 0):
                 continue
             known = call.tags[number * WIDTH : (number + 1) * WIDTH] or UNKNOWN
-            alike = seen.setdefault(number, {})
-            held = before() if (before := alike.get(known)) is not None else None
-            if held is value:
-                continue
-            if held is not None:
+            alike = seen.setdefault(number, weakref.WeakValueDictionary())
+            held = alike.get(known)
+            if held is None and len(alike) < self.TAGS:
+                with suppress(TypeError):  # a value that cannot be referenced weakly
+                    alike[known] = value
+            elif held is not None and held is not value:
                 self.names.add(program.function)
                 return
-            with suppress(TypeError):  # a value that cannot be referenced weakly
-                alike[known] = weakref.ref(value)
-            if len(alike) > self.TAGS:
-                alive = {tag: each for tag, each in alike.items() if each() is not None}
-                seen[number] = alive if len(alive) <= self.TAGS else {}

@@ -66,8 +66,7 @@ class Closing:
         limit = None
         while True:
             try:
-                if self._may_close():
-                    self._close(outcome)
+                self._close(outcome)
                 return
             except StoreLostError:
                 limit = limit or time.monotonic() + BEARS
@@ -75,15 +74,13 @@ class Closing:
                     return  # no process is left to agree with
                 time.sleep(SLOWEST_TICK)
 
-    def _may_close(self) -> bool:
-        """Whether all have joined, and the checks see what they should."""
+    def _close(self, outcome: Outcome) -> None:
         joining = self._checks.joining
         if joining is not None and not self._checks.follow(joining.wait_at_the_end()):
-            return False
+            return
         self._look()
-        return self._checks.active
-
-    def _close(self, outcome: Outcome) -> None:
+        if not self._checks.active:
+            return
         self._setup.publish()
         told = self._act_if_diverged(outcome)  # and caught, or only reported: nothing is left to compare
         self._own.journal.drain()  # the last calls belong to how this process ended
@@ -102,7 +99,7 @@ class Closing:
         if report is not None:
             self._ending.proclaim(report)  # to the others first: here it may be raised
         if not self._act_if_diverged(outcome) and self._background is not None:
-            self._job.exchange.mark("over")
+            self._job.mark("over")
             self._job.wake_all()
 
     def _publish(self, outcome: Outcome) -> State:
@@ -112,12 +109,12 @@ class Closing:
             self._own.journal.write({"end": state})  # without it, the program may have gone on, or been killed
         # What others may still ask comes first, and only then that this process has ended.
         if self._job.folder is not None:
-            self._job.folder.put_state(self._job.me, {**state, **self._own.build()})
+            self._job.folder.states.put(self._job.me, {**state, **self._own.build()})
         if self._background is not None:
             self._background.finish(outcome.state, state)
         else:
-            self._own.publish_quiet(self._job.exchange)
-        self._job.exchange.put_state(state)
+            self._own.publish_quiet(self._job)
+        self._job.put_state(state)
         return state
 
     def _end_checks(self, outcome: Outcome) -> None:
@@ -125,7 +122,7 @@ class Closing:
         if not self._job.interrupted():
             at = f" at {outcome.site.short}" if outcome.site is not None else ""
             words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
-            self._job.exchange.aside.put({"reason": words, "by_program": True}, "job", replace=False)
+            self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
             if self._background is not None:
                 self._job.wake_all()
 
@@ -135,7 +132,7 @@ class Closing:
         began, tick = time.monotonic(), TICK
         ended = {job.me: state}
         life = Life(self._job, self._checks, self._others)
-        while len(ended) < job.count:
+        while absent := [process for process in range(job.count) if process not in ended]:
             if not self._checks.active:
                 return None
             if background is None or self._ending.verdict is not None:
@@ -146,8 +143,8 @@ class Closing:
                 return None
             # The first one collects how all ended in background mode, or under a launcher the first that is alive.
             if background is None or all(job.gone(process) is not None for process in range(job.me)):
-                ended |= self._others.ended_among(process for process in range(job.count) if process not in ended)
-                life.look([process for process in range(job.count) if process not in ended])
+                ended |= self._others.ended_among(absent)
+                life.look([process for process in absent if process not in ended])
             elif background.over:
                 return None
             else:

@@ -68,8 +68,8 @@ class LastWords:
         self._thread = threading.Thread(target=self._watch, name=f"{OWN}end", daemon=True)
         self._teller = threading.Thread(target=self._tell, name=f"{OWN}say", daemon=True)
         self._due = threading.Event()  # there is something to do for the thread that talks to the store
-        self._told_others = threading.Event()
-        self._lost = threading.Event()
+        self._said = threading.Event()  # it has done so, or can not
+        self._lost = True
 
     def start(self) -> None:
         self._teller.start()
@@ -119,7 +119,9 @@ class LastWords:
         self._own.notice_threads()
         write_error(f"spmdlint: process {self._job.me} is being ended by {name}{self._where()}.\n")
         if self._checks.active or self._ending.verdict is not None:  # after a verdict, nothing is active any more
-            self._tell_others(name)
+            with suppress(StoreLostError):
+                self._tell_others(name)
+        self._said.set()
 
     def _where(self) -> str:
         last = self._own.ledger.last
@@ -129,29 +131,20 @@ class LastWords:
         return f" after call {last.index} of {name_processes(last.program.processes)}, {last.program.function}{site}"
 
     def _tell_others(self, name: str) -> None:
-        exchange = self._job.exchange
-        try:
-            detail = f"killed by {name}, with which its backend or a native library ended it"
-            exchange.put_state(self._own.end_state("died", None, detail))
-            self._background.hasten()
-            if exchange.mark("aborting"):
-                self._job.wake_others({"abort": self._job.me})
-            self._told_others.set()
-        except StoreLostError:
-            self._lost.set()
+        detail = f"killed by {name}, with which its backend or a native library ended it"
+        self._job.put_state(self._own.end_state("died", None, detail))
+        self._background.hasten()
+        if self._job.mark("aborting"):
+            self._job.wake_others({"abort": self._job.me})
+        self._lost = False
 
     def _wait_for_verdict(self) -> None:
-        checks, ending, began = self._checks, self._ending, time.monotonic()
-        until = began + WITHIN
-        while (now := time.monotonic()) < until and checks.active and ending.verdict is None:
-            if self._lost.is_set() or (now > began + STORE_WITHIN and not self._told_others.is_set()):
-                self._lost.set()
-                break
+        checks, ending, until = self._checks, self._ending, time.monotonic() + WITHIN
+        self._said.wait(STORE_WITHIN)
+        while not self._lost and time.monotonic() < until and checks.active and ending.verdict is None:
             time.sleep(0.05)
         if ending.verdict is not None:
             ending.tell()  # the main thread may be the one that should have raised
-            while not (self._told_others.is_set() or self._lost.is_set()) and time.monotonic() < began + STORE_WITHIN:
-                time.sleep(0.05)
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
         elif checks.active:
             write_error(f"spmdlint: {self._why()}\n")
@@ -159,9 +152,9 @@ class LastWords:
     def _why(self) -> str:
         """What there is to say without a verdict; that several threads make parallel calls comes first."""
         if not self._own.racing:
-            return LOST if self._lost.is_set() else AGREED
+            return LOST if self._lost else AGREED
         threads = racing_threads({self._job.me: sorted(self._own.racing)})
-        found = capitalized(LOST) if self._lost.is_set() else AGREED_AMONG_THREADS
+        found = capitalized(LOST) if self._lost else AGREED_AMONG_THREADS
         return f"{threads} {found} {ADVICE_ON['threads']} (spmdlint rule {THREADS_RULE})"
 
 

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.calls.frames import entered
 from spmdlint.runtime_checks.calls.named import announce, as_value
 from spmdlint.runtime_checks.calls.replicas import replicas_in
 from spmdlint.runtime_checks.intercept.observer import Observer
-from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need, need_parameters
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 
 SOON = 45.0  # seconds: libraries that do not expect a time-out give minutes
 SAVERS = (
@@ -29,7 +29,6 @@ _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 def install_device_barriers(observer: Observer, patches: Patches) -> None:
     """Intercept ``sync_global_devices``, even if it was imported by name: it calls ``assert_equal`` of its module."""
     utils = module("jax.experimental.multihost_utils")
-    need_parameters(need(utils, "assert_equal"), "in_tree", "fail_message")
 
     def before(in_tree: Any, fail_message: str = "") -> None:
         found = _NAME.match(str(fail_message))
@@ -42,7 +41,7 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
     def lastly(_: None) -> None:
         observer.thread.in_barrier = False
 
-    patches.around(utils, "assert_equal", before, lastly=lastly)
+    patches.around(utils, "assert_equal", before, lastly=lastly, takes=("in_tree", "fail_message"))
 
 
 def _announce_value(observer: Observer, tree: Any) -> None:

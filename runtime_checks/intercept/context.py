@@ -6,26 +6,26 @@ Modules are read as JAX passes them to XLA, so that nothing is traced or lowered
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import describe_static
-from spmdlint.runtime_checks.intercept.identity import Identities, name_of
+from spmdlint.runtime_checks.intercept.identity import name_of, users
 from spmdlint.runtime_checks.intercept.observer import Compiled, Context, Observer
-from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 
 
 def install_jit_calls(observer: Observer, patches: Patches) -> None:
     """Record which jitted function is called, and with which arguments."""
     pjit = module("jax._src.pjit")
-    need_parameters(need(pjit, "_pjit_call_impl_python"), "jaxpr", "name")
     thread = observer.thread
-    identities = Identities()
+    known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def before(*args: Any, jaxpr: Any, name: Any, **_named: Any) -> tuple[Context | None]:
         previous = thread.context
         (fun, static, tree), thread.inferred = thread.inferred, (None, {}, None)
-        debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
+        debug = users(known, fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
         thread.context = Context(
             name=name_of(fun, str(name), sys._getframe(1)),
             source=getattr(debug, "func_src_info", None),
@@ -40,21 +40,19 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
     def lastly(seen: tuple[Context | None] | None) -> None:
         thread.context = seen[0] if seen is not None else None
 
-    patches.around(pjit, "_pjit_call_impl_python", before, lastly=lastly)
+    patches.around(pjit, "_pjit_call_impl_python", before, lastly=lastly, takes=("jaxpr", "name"))
 
 
 def install_static_arguments(observer: Observer, patches: Patches) -> None:
     """Record the function and the static arguments of a call, which are gone once it is traced."""
     pjit = module("jax._src.pjit")
-    original = need(pjit, "_infer_params")
-    need_parameters(original, "args", "kwargs")
     thread = observer.thread
 
     def after(_seen: None, result: Any, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
         # After the original: tracing also calls this for the functions inside.
         thread.inferred = fun, static_arguments(info, args, kwargs), getattr(result[0], "in_tree", None)
 
-    patches.around(pjit, "_infer_params", after=after)
+    patches.around(pjit, "_infer_params", after=after, takes=("args", "kwargs"))
 
 
 def static_arguments(info: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, str]:
@@ -77,7 +75,6 @@ def static_arguments(info: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[st
 def install_compiler(observer: Observer, patches: Patches) -> None:
     """Read each module that spans processes before it is compiled."""
     compiler = module("jax._src.compiler")
-    need_parameters(need(compiler, "compile_or_get_cached"), "backend", "computation", "devices")
 
     def before(_backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Compiled | None:
         assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
@@ -95,7 +92,8 @@ def install_compiler(observer: Observer, patches: Patches) -> None:
         if seen is not None:
             observer.compiling(None)
 
-    patches.around(compiler, "compile_or_get_cached", before, after, lastly)
+    takes = ("backend", "computation", "devices")
+    patches.around(compiler, "compile_or_get_cached", before, after, lastly, takes=takes)
 
 
 def install_lowerings(observer: Observer, patches: Patches) -> None:

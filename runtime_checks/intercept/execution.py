@@ -15,7 +15,7 @@ from typing import Any
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.intercept.observer import Context, Observer, devices_of
-from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 
 
 def install_dispatch(observer: Observer, patches: Patches) -> None:
@@ -38,17 +38,11 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
     clear_fast_paths()
 
 
-def need_fields(owner: Any, name: str, *fields: str) -> None:
-    """Check that what JAX passes to its fast path has what is read there."""
-    there = getattr(need(owner, name), "_fields", ())
-    for field in fields:
-        if field not in there:
-            raise MissingSeamError(f"{name} has no {field}")
-
-
 def _keep_off_the_path(observer: Observer, patches: Patches, owner: Any, name: str) -> None:
-    need_fields(owner, name, "xla_executable")
-    patches.around(owner, name, instead=lambda built: None if observer.spans(built.xla_executable) else built)
+    def instead(built: Any) -> Any:
+        return None if observer.spans(built.xla_executable) else built
+
+    patches.around(owner, name, instead=instead, takes=("xla_executable",))
 
 
 def clear_fast_paths() -> None:
@@ -109,13 +103,8 @@ def ran_before() -> tuple[str, ...]:
         for one in gc.get_objects()
         if type(one) is kind and len({device.process_index for device in devices_of(one)}) > 1
     }
-    return (*sorted(names)[:MOST], *([FORGOTTEN] if _has_forgotten(pxla) else ()))
-
-
-def _has_forgotten(pxla: Any) -> bool:
-    """Whether JAX's cache of compiled programs has lost some, which it does with the functions that they are of."""
+    # JAX's cache of compiled programs loses them with the functions that they are of.
     counts = getattr(getattr(pxla, "_cached_compilation", None), "cache_info", None)
-    if counts is None:
-        return False
-    found = counts()
-    return bool(found.misses > found.currsize)
+    found = counts() if counts is not None else None
+    forgotten = [FORGOTTEN] if found is not None and found.misses > found.currsize else []
+    return (*sorted(names)[:MOST], *forgotten)

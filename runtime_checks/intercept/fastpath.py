@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.calls.fingerprint import Program
-from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, need_fields
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.recording.journal import Event, Journal, ValuedCall
@@ -78,55 +79,44 @@ class LayoutHook:
             self._journal.note(self._journal.event_at(self._program, frame))
 
 
-class HostCalls:
+Given = Callable[[str, Any, FrameType], None]
+
+
+def _host_calls(observer: Observer, journal: Journal, program: Program, last: str) -> Given:
     """The calls of a signature with arguments from the host: JAX places each of these anew, by ``shard_args``.
 
     They come one after the other, before the dispatch; with the ``last``, a call is recorded.
     """
+    placed = threading.local()
 
-    def __init__(self, observer: Observer, journal: Journal, program: Program, last: str) -> None:
-        self._observer = observer
-        self._journal = journal
-        self._program = program
-        self._last = last
-        self._given = threading.local()
-
-    def given(self, key: str, value: Any, frame: FrameType) -> None:
-        """One of the arguments of a call is placed."""
-        if self._journal.retired:
+    def given(key: str, value: Any, frame: FrameType) -> None:
+        if journal.retired:
             return
-        tags: dict[str, str] = vars(self._given)
-        tag = self._observer.own.values.tag(value, f"{self._program.function} {key}")
+        tags: dict[str, str] = vars(placed)
+        tag = observer.own.values.tag(value, f"{program.function} {key}")
         if tag is not None:
             tags[key] = tag
-        if key == self._last:
-            given = dict(tags)
+        if key == last:
+            journal.note_slowly(ValuedCall(journal.event_at(program, frame), dict(tags)))
             tags.clear()
-            self._journal.note_slowly(ValuedCall(self._journal.event_at(self._program, frame), given))
+
+    return given
 
 
+@dataclass(slots=True, eq=False)
 class HostHook:
     """Stands for the layout of an argument from the host, of which C++ does not ask; ``real`` is the original."""
 
-    __slots__ = ("_layout", "calls", "key", "real")
-
-    def __init__(self, calls: HostCalls, key: str, real: Any, layout: Any) -> None:
-        self.calls = calls
-        self.key = key
-        self.real = real
-        self._layout = layout
+    given: Given
+    key: str
+    real: Any
+    layout: Any
 
     def _to_xla_layout(self, dtype: Any) -> Any:
-        return self._layout if self.real is None else self.real._to_xla_layout(dtype)
+        return self.layout if self.real is None else self.real._to_xla_layout(dtype)
 
     __eq__ = LayoutHook.__eq__
     __hash__ = object.__hash__
-
-
-def _among(hosts: Sequence[tuple[int, str]], layouts: Sequence[Any], constants: Sequence[Any]) -> list[tuple[int, str]]:
-    """Where arguments from the host are among all, in order: not the constants, which JAX places once."""
-    places = sorted((len(layouts) - 1 - back, key) for back, key in hosts)
-    return [(place, key) for place, key in places if place >= len(constants)]
 
 
 def _hook_type(kind: type[T], layout_type: Any) -> type[T]:
@@ -163,11 +153,7 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
         return layout
 
     def to_real_layout(dtype: Any) -> Any:
-        try:
-            if not journal.in_barrier():
-                note(look(get_frame(1)))
-        except Exception as error:
-            failed(error)
+        to_xla_layout(dtype)
         return real._to_xla_layout(dtype)
 
     def mend(other: Any) -> None:
@@ -180,7 +166,6 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
     """Intercept calls on the fast path without leaving it."""
     pxla = module("jax._src.interpreters.pxla")
-    need_fields(pxla, "MeshExecutableFastpathData", "xla_executable", "in_device_local_layouts")
     need(pxla, "shard_args")
     layouts = module("jax._src.layout")
     layout_type = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
@@ -203,17 +188,20 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         if not layouts:
             return None  # without arguments there is no layout: such a call goes through Python
         probe = observer.thread.probe
-        hosts = _among(observer.thread.hosts if probe is None else (), layouts, getattr(built, "const_args", ()))
+        # Where arguments from the host are among all, in order: not the constants, which JAX places once.
+        places = sorted((len(layouts) - 1 - back, key) for back, key in observer.thread.hosts if probe is None)
+        hosts = [(place, key) for place, key in places if place >= len(getattr(built, "const_args", ()))]
         if hosts:
-            calls = HostCalls(observer, journal, known.program, hosts[-1][1])
+            given = _host_calls(observer, journal, known.program, hosts[-1][1])
             for place, key in hosts:
-                layouts[place] = host_type(calls, key, layouts[place], start)
+                layouts[place] = host_type(given, key, layouts[place], start)
         else:
             layouts[0] = hook_type(journal if probe is None else probe.journal, known.program, layouts[0], start)
         return built._replace(in_device_local_layouts=layouts)
 
     patches.replace(pxla, "shard_args", partial(_placing, observer, patches, hook_type, host_type))
-    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked)
+    takes = ("xla_executable", "in_device_local_layouts")
+    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked, takes=takes)
     clear_fast_paths()
 
 
@@ -236,7 +224,7 @@ def _placing(
             patches.guard.run(see, hook, sys._getframe(1), rest[-1][0])
         elif hook.__class__ is host_type:
             layouts = [hook.real]
-            patches.guard.run(hook.calls.given, hook.key, rest[-1][0], sys._getframe(1))
+            patches.guard.run(hook.given, hook.key, rest[-1][0], sys._getframe(1))
             observer.thread.placing = True
             try:
                 return original(shardings, layouts, *rest, **named)

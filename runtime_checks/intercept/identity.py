@@ -20,27 +20,21 @@ PUBLIC = {("_identity_fn", MODULE): "process_allgather", ("_psum", MODULE): BROA
 NAMELESS = ("<unknown>", "<unnamed")  # prefixes of JAX's names for callables that are not functions
 
 
-class Identities:
-    """Debug information of the user's function inside a jitted one; cached as long as that is alive."""
+def users(known: weakref.WeakKeyDictionary[Any, Any], fun: Any, debug: Any) -> Any:
+    """``debug``, JAX's information about ``fun``, or that of the user's function that ``fun`` wraps, kept in ``known``.
 
-    def __init__(self) -> None:
-        self._known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-    def users(self, fun: Any, debug: Any) -> Any:
-        """``debug``, JAX's information about ``fun``, or that of the user's function that ``fun`` wraps.
-
-        Both have ``func_src_info`` ("step at /path/train.py:21") and ``arg_names``.
-        """
-        source = str(getattr(debug, "func_src_info", None) or "")
-        place = source.partition(" at ")[2].rpartition(":")[0]
-        if fun is None or (place and owner_of(place) != "inside"):
-            return debug
-        try:
-            if fun not in self._known:
-                self._known[fun] = _search(fun)
-            return self._known[fun] or debug
-        except TypeError:  # cannot be referenced weakly
-            return debug
+    Both have ``func_src_info`` ("step at /path/train.py:21") and ``arg_names``.
+    """
+    source = str(getattr(debug, "func_src_info", None) or "")
+    place = source.partition(" at ")[2].rpartition(":")[0]
+    if fun is None or (place and owner_of(place) != "inside"):
+        return debug
+    try:
+        if fun not in known:
+            known[fun] = _search(fun)
+        return known[fun] or debug
+    except TypeError:  # cannot be referenced weakly
+        return debug
 
 
 def name_of(fun: Any, name: str, frame: FrameType) -> str:

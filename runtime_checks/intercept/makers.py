@@ -12,14 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from spmdlint.runtime_checks.intercept.observer import Observer, where_called
-from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+from spmdlint.runtime_checks.intercept.seam import Patches, module
 
 
 def install_makers(observer: Observer, patches: Patches) -> None:
     """Note what an array is made of that other processes are to hold the same of."""
     pxla, jax = module("jax._src.interpreters.pxla"), module("jax")
-    need_parameters(need(pxla, "batched_device_put"), "aval", "sharding", "xs", "devices")
-    need_parameters(need(jax, "make_array_from_single_device_arrays"), "shape", "sharding", "arrays")
 
     def placed(_seen: None, array: Any, aval: Any, sharding: Any, xs: Any, devices: Any, *_args: Any, **_: Any) -> None:
         if not sharding.is_fully_addressable:
@@ -30,8 +28,9 @@ def install_makers(observer: Observer, patches: Patches) -> None:
         if not sharding.is_fully_addressable and observer.background is None:
             _note(observer, array, sharding, tuple(shape), {next(iter(one.devices())): one for one in arrays})
 
-    patches.around(pxla, "batched_device_put", after=placed)
-    patches.around(jax, "make_array_from_single_device_arrays", after=assembled)
+    patches.around(pxla, "batched_device_put", after=placed, takes=("aval", "sharding", "xs", "devices"))
+    maker = "make_array_from_single_device_arrays"
+    patches.around(jax, maker, after=assembled, takes=("shape", "sharding", "arrays"))
 
 
 def _note(observer: Observer, array: Any, sharding: Any, shape: tuple[int, ...], pieces: Mapping[Any, Any]) -> None:

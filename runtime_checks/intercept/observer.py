@@ -7,13 +7,13 @@ import re
 import sys
 import threading
 import weakref
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-from spmdlint.runtime_checks.agreement.setup import meaningful_options
+from spmdlint.runtime_checks.agreement.setup import meaningful
+from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.communication import (
@@ -26,12 +26,11 @@ from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, co
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable
+from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable, pack_texts
 from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
 from spmdlint.runtime_checks.recording.journal import Journal
-from spmdlint.runtime_checks.recording.this_process import ThisProcess
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 LOOKS = 8  # calls of a program, in background mode, for which arrays made of values from the host are looked at
@@ -65,38 +64,25 @@ class Context:
     loose: bool = False
 
 
-class _Referable:
-    __slots__ = ("__weakref__",)
-
-
-@dataclass(slots=True)
-class Compiled(_Referable):
+@dataclass
+class Compiled:
     """The facts about a module on its way to the compiler.
 
-    ``packed`` is its canonical text, ``located`` its text with locations, both compressed; ``executable`` names what
-    the compiler made of it. ``together``: its compiler waits until the other processes compile it too.
+    ``packed`` are its texts, "canonical" and "located", if known; ``executable`` names what the compiler made of it.
+    ``together``: its compiler waits until the other processes compile it too.
     """
 
     devices: tuple[int, ...]
     process_of: tuple[int, ...]
     module: str | None = None
-    packed: bytes | None = None
-    located: bytes | None = None
+    packed: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
     executable: str | None = None
     together: bool = False
 
-    def texts(self) -> dict[str, str]:
-        """The lowered module as text, "canonical" and "located", if known."""
-        packed = {"canonical": self.packed, "located": self.located}
-        return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
-
-
-def _shares_autotuning(devices: Sequence[Any]) -> bool:
-    """Whether a compiler waits for the measurements of other processes, as XLA does for GPUs unless told not to."""
-    on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
-    return on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", "")
+    def texts(self) -> Mapping[str, str]:
+        return self.packed
 
 
 @dataclass(slots=True)
@@ -162,34 +148,38 @@ class Observer:
         If the module names a collective between processes and is about to be executed, the processes agree on the
         call now, before they spend half an hour compiling different modules.
         """
-        process_of = tuple(int(device.process_index) for device in devices)
-        if len(set(process_of)) < 2:
-            return None
         compiled = self.read(operation, devices, options)
         context = self.thread.context
-        if compiled.communication is Communication.YES and context is not None and self.caller.me in process_of:
+        if compiled is None or context is None or self.caller.me not in compiled.process_of:
+            return compiled
+        if compiled.communication is Communication.YES:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
             used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
             context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used))
         return compiled
 
-    def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
-        """Describe a module, its devices, and the configuration and options with which it is compiled."""
+    def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled | None:
+        """A module, its devices, and the configuration and options with which it is compiled; None if one's own."""
         process_of = tuple(int(device.process_index) for device in devices)
+        if len(set(process_of)) < 2:
+            return None
         text = canonical(operation.get_asm(enable_debug_info=False))
-        kept = len(text) < MAX_KEPT
-        located = operation.get_asm(enable_debug_info=True, large_elements_limit=16) if kept else ""
-        overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
+        texts = {}
+        if len(text) < MAX_KEPT:
+            located = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
+            texts = {"canonical": text, "located": located}
+        on_gpus = any(getattr(device, "platform", "") in _GPUS for device in devices)
+        given = getattr(options, "env_option_overrides", None) or ()
+        overrides = " ".join(meaningful(f"{name}={value}" for name, value in given))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
-            packed=zlib.compress(text.encode(), 1) if kept else None,
-            located=zlib.compress(located.encode(), 1) if kept else None,
+            packed=pack_texts(texts),
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communication=lowered_communicates(text, process_of),
-            together=_shares_autotuning(devices),
+            together=on_gpus and _ALONE not in os.environ.get("XLA_FLAGS", ""),
         )
 
     def compiling(self, compiled: Compiled | None) -> None:
@@ -216,9 +206,9 @@ class Observer:
             self._debug[execute] = debug
         if execute in self._known or execute.xla_executable in self._fresh or operation is None:
             return
-        devices = devices_of(execute)
-        if len({device.process_index for device in devices}) > 1:
-            self.compiled(execute.xla_executable, self.read(operation, devices))
+        compiled = self.read(operation, devices_of(execute))
+        if compiled is not None:
+            self.compiled(execute.xla_executable, compiled)
 
     def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str, Given] | None:
         """An executable is about to be dispatched. None if it does not span processes, or none of them is here."""
@@ -306,7 +296,10 @@ class Observer:
         if compiled is not None and self.caller.me in compiled.process_of:
             program = self._program(compiled, context or self._from_debug(execute))
             if program.function == "?":
-                program = self._named_after(execute, compiled)
+                # Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide.
+                found = _WRAPPED_NAME.match(str(execute.name))
+                context = Context(found[1] if found else str(execute.name), None, (), None)
+                program = replace(self._program(compiled, context), identified=False)
             known = Known(program, compiled)
         self._known[execute] = known
         return known
@@ -345,12 +338,6 @@ class Observer:
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
-
-    def _named_after(self, execute: Any, compiled: Compiled) -> Program:
-        """Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide."""
-        found = _WRAPPED_NAME.match(str(execute.name))
-        name = found[1] if found else str(execute.name)
-        return replace(self._program(compiled, Context(name, None, (), None)), identified=False)
 
     def _call(
         self,

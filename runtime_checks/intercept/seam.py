@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,16 @@ class Patches:
         after: Callable[..., Any] | None = None,
         lastly: Callable[[Any], Any] | None = None,
         instead: Callable[..., Any] | None = None,
+        takes: Sequence[str] = (),
     ) -> None:
-        """Run steps of the checks around each call of ``owner.name``, which is called once whatever they do.
+        """Run steps of the checks around each call of ``owner.name``, which ``takes`` parameters that they read.
 
-        ``before`` gets the arguments, and returns what ``after`` gets with the result and the arguments, and ``lastly``
-        alone, also after an exception. ``instead`` gets the result and returns the one to use; if it fails, that is
-        the original result.
+        It is called once whatever they do. ``before`` gets the arguments, and returns what ``after`` gets with the
+        result and the arguments, and ``lastly`` alone, also after an exception. ``instead`` gets the result and returns
+        the one to use; if it fails, that is the original result.
         """
         run = self.guard.run
+        need_parameters(need(owner, name), *takes)
 
         def make(original: Any) -> Any:
             def watched(*args: Any, **named: Any) -> Any:

@@ -70,7 +70,13 @@ def join_cluster() -> None:
         return real(given.pop("self"), **{**given, **where})
 
     distributed.State.initialize = initialize
-    _use_launchers_service()
+    runtime: Any = distributed._jax if hasattr(distributed, "_jax") else distributed.xla_extension
+    count, make = int(os.environ[COUNT]), runtime.get_distributed_runtime_service
+
+    def get_service(bind_address: str, num_nodes: int, *args: Any, **named: Any) -> Any:
+        return _ServiceElsewhere() if num_nodes == count else make(bind_address, num_nodes, *args, **named)
+
+    runtime.get_distributed_runtime_service = get_service
 
 
 def _say_which(process: object, count: object) -> None:
@@ -112,18 +118,6 @@ class _ServiceElsewhere:
 
     def shutdown(self) -> None:
         """Leave the launcher's service alone."""
-
-
-def _use_launchers_service() -> None:
-    from jax._src import distributed
-
-    runtime: Any = distributed._jax if hasattr(distributed, "_jax") else distributed.xla_extension
-    count, real = int(os.environ[COUNT]), runtime.get_distributed_runtime_service
-
-    def get_service(bind_address: str, num_nodes: int, *args: Any, **named: Any) -> Any:
-        return _ServiceElsewhere() if num_nodes == count else real(bind_address, num_nodes, *args, **named)
-
-    runtime.get_distributed_runtime_service = get_service
 
 
 def answer_in(folder: Path, process: int) -> None:

@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
@@ -47,10 +46,6 @@ class Linted(LintedPlace):
     related: list[LintedPlace]
 
 
-class UnfinishedError(Exception):
-    """The linter was ended before it finished; the text says why."""
-
-
 def join(
     report: Report,
     command: Sequence[str],
@@ -76,13 +71,13 @@ def join(
         return
     if command and Path(command[0]).is_file():
         files.add(str(Path(command[0]).resolve()))
-    try:
-        found = _lint([*linter, *sorted(files)], within, environment, interrupted)
+    found = _lint([*linter, *sorted(files)], within, environment, interrupted)
+    if not isinstance(found, str):
         report.findings = relevant(found, lines, uncalled, rules)
-    except UnfinishedError as error:
+    else:
         first = min((place for process in telling for place in list(_lines(process))[:1]), default=("FILE", 0))
         report.notes.append(
-            f"The linter {error}, so its findings are not among these lines. Ask it about one of them: "
+            f"The linter {found}, so its findings are not among these lines. Ask it about one of them: "
             f"spmdlint explain {first[0]}:{first[1]}"
         )
     known = rules[:1] if report.advice == ADVICE_ON["threads"] else []  # which the checks have seen themselves
@@ -114,7 +109,8 @@ def _lines(process: ProcessReport) -> Iterator[tuple[str, int]]:
 
 def _lint(
     words: Sequence[str], within: float, environment: Mapping[str, str] | None, interrupted: Callable[[], bool]
-) -> list[Linted]:
+) -> list[Linted] | str:
+    """What the linter has found, or why it was ended before it finished."""
     try:
         running = subprocess.Popen(  # noqa: S603
             words,
@@ -134,9 +130,9 @@ def _lint(
                 return read_record(output, list[Linted], "of findings", "that the linter has written", MAX_OUTPUT)
             except subprocess.TimeoutExpired:
                 if interrupted():
-                    raise UnfinishedError("was interrupted") from None
+                    return "was interrupted"
                 if time.monotonic() > limit:
-                    raise UnfinishedError(f"did not finish within {within:.0f} s") from None
+                    return f"did not finish within {within:.0f} s"
             except UnknownRecordError:
                 return []
     finally:
@@ -179,7 +175,7 @@ class _Path:
 
     def __init__(self, lines: Set[tuple[str, int]]) -> None:
         self._lines = lines
-        self._blocks = {filename: blocks_of(filename) for filename, _ in lines}
+        self._spans = {filename: _spans_of(filename) for filename, _ in lines}
 
     def rank(self, places: Sequence[tuple[str, int]]) -> int | None:
         """How a finding with this place and these related ones stands to the lines; None if not at all."""
@@ -191,8 +187,12 @@ class _Path:
         return ON_PATH if self._is_inside(own) else LEADS
 
     def _is_on(self, place: tuple[str, int]) -> bool:
+        """Whether a place is in the statement of a line: Python and the linter may name two lines of a long call."""
         filename, row = place
-        return any(name == filename and self._blocks[filename].same_statement(line, row) for name, line in self._lines)
+        statements = [span for span in self._spans.get(filename, ([], []))[0] if row in span]
+        return any(
+            row == line or any(line in span for span in statements) for name, line in self._lines if name == filename
+        )
 
     def _calls(self, own: tuple[str, int], place: tuple[str, int]) -> bool:
         """Whether a related place is in another function, one of the lines as well: the function that is called."""
@@ -204,42 +204,28 @@ class _Path:
         around = self._function(place)
         return any(line[0] == place[0] and self._function(line) == around for line in self._lines)
 
-    def _function(self, place: tuple[str, int]) -> tuple[str, int, int] | None:
+    def _function(self, place: tuple[str, int]) -> tuple[str, range] | None:
+        """The innermost function around a place; None for a module's own lines."""
         filename, row = place
-        around = self._blocks[filename].function(row) if filename in self._blocks else None
-        return None if around is None else (filename, *around)
+        around = [span for span in self._spans.get(filename, ([], []))[1] if row in span]
+        return (filename, min(around, key=len)) if around else None
 
 
 def _place(finding: LintedPlace) -> tuple[str, int]:
     return str(Path(finding["filename"]).resolve()), finding["location"]["row"]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The spans of a file, first and last line each; none if it cannot be read or parsed."""
-
-    statements: list[tuple[int, int]] = field(default_factory=list)
-    functions: list[tuple[int, int]] = field(default_factory=list)
-
-    def same_statement(self, one: int, other: int) -> bool:
-        """Whether two lines are in one statement: Python and the linter may name different lines of a long call."""
-        return one == other or any(first <= one <= last and first <= other <= last for first, last in self.statements)
-
-    def function(self, line: int) -> tuple[int, int] | None:
-        """The innermost function around a line; None for a module's own lines."""
-        around = [span for span in self.functions if span[0] <= line <= span[1]]
-        return min(around, key=lambda span: span[1] - span[0], default=None)
-
-
-def blocks_of(filename: str) -> Blocks:
+def _spans_of(filename: str) -> tuple[list[range], list[range]]:
+    """The lines of the statements and of the functions of a file; none if it cannot be read or parsed."""
+    statements: list[range] = []
+    functions: list[range] = []
     try:
         tree = ast.parse(Path(filename).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return Blocks()
-    found = Blocks()
+        return statements, functions
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.functions.append((node.lineno, node.end_lineno or node.lineno))
+            functions.append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.stmt) and not hasattr(node, "body") and not isinstance(node, ast.Match):
-            found.statements.append((node.lineno, node.end_lineno or node.lineno))
-    return found
+            statements.append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return statements, functions

@@ -7,6 +7,7 @@ dead processes, forwards interrupts, and leaves no process behind.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -29,7 +30,7 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
 from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
+from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
@@ -146,7 +147,6 @@ class _Launcher:
                 self._time_out()
                 break
             self._pass_interrupt_on()
-            self._follow_termination()
             self._press_for_end()
         self._output.drain()
         if self._is_late() and len(self._processes) < self._plan.processes:
@@ -154,11 +154,11 @@ class _Launcher:
                 f"The time-out expired after {len(self._processes)} of {self._plan.processes} processes were started: "
                 "start fewer, or raise --timeout."
             )
-        states = {number: self._folder.state(number) or State() for number in range(self._plan.processes)}
+        states = {number: self._folder.states.get(number) or State() for number in range(self._plan.processes)}
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
             left = after_death(self._folder.folder, self._ended, states)
-        joined = [number for number in states if self._folder.joined(number)]
+        joined = [number for number in states if self._folder.joined.get(number) is not None]
         interrupted = (self._at_interrupt or states) if self._interrupts else None
         run = Run(self._plan.mode, self._ended, states, joined, self._timed_out, interrupted)
         report, status = run.conclude(left)
@@ -174,13 +174,6 @@ class _Launcher:
     def environment(self) -> dict[str, str]:
         """That of all that this starts: what has it ends with this launcher, whatever ends that (Linux)."""
         return {**os.environ, options.RUN_FOLDER_VARIABLE: str(self._folder.folder)}
-
-    def _guard(self, leader: int) -> None:
-        """What this process has started ends with this launcher, too, if it changes its environment (Linux)."""
-        assert self._service.stdin is not None
-        with suppress(OSError):  # it was ended; the processes of the job still end with this one
-            self._service.stdin.write(f"{leader}\n".encode())
-            self._service.stdin.flush()
 
     def _start_service(self) -> subprocess.Popen[bytes]:
         about = [self._address, str(self._plan.processes), str(self._folder.folder)]
@@ -220,9 +213,13 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
-        self._guard(process.pid)
+        assert self._service.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
+        # What it starts ends with this launcher, too, if it changes its environment (Linux).
+        with suppress(OSError):  # the service was ended; the processes of the job still end with this one
+            self._service.stdin.write(f"{process.pid}\n".encode())
+            self._service.stdin.flush()
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
         self._output.add(number, "err", process.stderr, sys.stderr.buffer)
 
@@ -231,7 +228,7 @@ class _Launcher:
             if number not in self._ended and process.poll() is not None:
                 ours = number in self._killed and process.returncode == -signal.SIGKILL
                 self._ended[number] = Ended(process.returncode, time.monotonic(), by_launcher=ours)
-                self._folder.put_gone(number, process.returncode)
+                self._folder.ended.put(number, {"status": process.returncode})
         service = self._service
         if service.poll() is not None and len(self._ended) < len(self._processes):
             log = (self._folder.folder / "service.log").read_text(errors="replace").splitlines()
@@ -240,55 +237,39 @@ class _Launcher:
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
-        now = time.monotonic()
-        if len(self._interrupts) > 1 or (self._interrupts and now - self._interrupted_at > self._longest()):
-            self._kill_rest()
-            return
-        self._look_for_absent(now)
-        failed = [one.when for one in self._ended.values() if one.status != 0]
-        if not failed:
-            return
-        patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-        if any(one.status == options.INTERRUPTED_STATUS for one in self._ended.values()):
-            patience = AFTER_INTERRUPT
-        if now - min(failed) > patience:
+        now, limits = time.monotonic(), []
+        if self._interrupts:
+            limits.append(self._interrupted_at + (self._longest() if len(self._interrupts) == 1 else 0.0))
+        failed = [one for one in self._ended.values() if one.status != 0]
+        if failed:
+            patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
+            interrupted = any(one.status == options.INTERRUPTED_STATUS for one in failed)
+            limits.append(min(one.when for one in failed) + (AFTER_INTERRUPT if interrupted else patience))
+        if self._leaves_some_waiting(now) or now > min(limits, default=math.inf):
             self._kill_rest()
 
     def _longest(self) -> float:
         """Seconds for the processes to end after the first signal."""
         return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
 
-    def _follow_termination(self) -> None:
-        """A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python."""
-        due = self._interrupts and time.monotonic() - self._interrupted_at > AFTER_TERMINATION
-        if due and self._interrupts[0] != signal.SIGINT and not self._followed:
-            self._followed = True
-            self._signal_all(signal.SIGINT)
-
-    def _look_for_absent(self, now: float) -> None:
-        """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
+    def _leaves_some_waiting(self, now: float) -> bool:
+        """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
 
         After an interrupt, that is no divergence: it may have reached one before and the other inside that call. There
         it is acted on only once the call returns, which it will not.
         """
         interrupted = bool(self._interrupts)
         if not interrupted and (self._plan.mode == "off" or self._folder.report() is not None):
-            return
+            return False
         patience = ABSENT_AFTER_INTERRUPT if interrupted else ABSENT_AFTER
-        absent = {
-            number: self._folder.state(number) or State()
-            for number, one in self._ended.items()
-            if not self._folder.joined(number) and now - one.when > patience
-        }
-        waiting = {
-            number: site
-            for number in range(self._plan.processes)
-            if number not in self._ended and (site := self._folder.joining(number)) is not None
-        }
-        if absent and waiting:
-            if not interrupted:
-                self._folder.put_report(absent_from_start(absent, waiting))
-            self._kill_rest()
+        folder, all_started = self._folder, range(self._plan.processes)
+        gone = [number for number, one in self._ended.items() if now - one.when > patience]
+        absent = {number: folder.states.get(number) or State() for number in gone if folder.joined.get(number) is None}
+        running = (number for number in all_started if number not in self._ended)
+        waiting = {number: site for number in running if (site := folder.joining.get(number)) is not None}
+        if absent and waiting and not interrupted:
+            self._folder.put_report(absent_from_start(absent, waiting))
+        return bool(absent and waiting)
 
     def _kill_rest(self) -> None:
         for number, process in enumerate(self._processes):
@@ -302,7 +283,7 @@ class _Launcher:
         self._folder.mark("where")
         # With the checks off, nobody answers; before the job has begun, only Python itself.
         limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
-        early = [number for number in range(len(self._processes)) if not self._folder.joined(number)]
+        early = [number for number in range(len(self._processes)) if self._folder.joined.get(number) is None]
         for number in early if self._plan.mode != "off" else ():
             if number not in self._ended:
                 self._processes[number].send_signal(ASKED_BY)
@@ -312,7 +293,7 @@ class _Launcher:
             for number in self._without_word(early):
                 told = answer_of(self._folder.folder, number)
                 if told is not None:
-                    self._folder.put_state(number, told)
+                    self._folder.states.put(number, told)
             if not self._without_word(range(len(self._processes))):
                 break
         self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
@@ -320,7 +301,7 @@ class _Launcher:
 
     def _without_word(self, numbers: Iterable[int]) -> list[int]:
         """Those of some processes that run and have not said where they are."""
-        return [number for number in numbers if number not in self._ended and not self._folder.state(number)]
+        return [number for number in numbers if number not in self._ended and not self._folder.states.get(number)]
 
     def on_signal(self, number: int, _frame: FrameType | None) -> None:
         """An interrupt is passed on once the processes have said where they are; a second one at once."""
@@ -333,16 +314,23 @@ class _Launcher:
             self._signal_all(number)
 
     def _pass_interrupt_on(self) -> None:
-        """Pass the first interrupt on, once those that can have said where they are: afterwards they are elsewhere."""
-        if not self._interrupts or self._at_interrupt is not None:
+        """Pass the first interrupt on, once those that can have said where they are: afterwards they are elsewhere.
+
+        A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python.
+        """
+        if not self._interrupts:
             return
-        awaited = [number for number in range(len(self._processes)) if self._folder.joined(number)]
-        self._tell_of_wait()
-        patient = time.monotonic() - self._interrupted_at < STATES_WITHIN_INTERRUPT
-        if patient and self._plan.mode != "off" and self._without_word(awaited):
-            return
-        self._at_interrupt = {number: self._folder.state(number) or State() for number in range(len(self._processes))}
-        self._signal_all(self._interrupts[0])
+        first, since = self._interrupts[0], time.monotonic() - self._interrupted_at
+        if self._at_interrupt is None:
+            self._tell_of_wait()
+            started = range(len(self._processes))
+            awaited = [number for number in started if self._folder.joined.get(number) is not None]
+            if since > STATES_WITHIN_INTERRUPT or self._plan.mode == "off" or not self._without_word(awaited):
+                self._at_interrupt = {number: self._folder.states.get(number) or State() for number in started}
+                self._signal_all(first)
+        if first != signal.SIGINT and since > AFTER_TERMINATION and not self._followed:
+            self._followed = True
+            self._signal_all(signal.SIGINT)
 
     def _tell_of_wait(self) -> None:
         """Say at once what is waited for: until the last process has ended, nothing else is seen."""
@@ -408,7 +396,7 @@ def writable(path: Path) -> Iterator[None]:
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
     with file:
-        if path.is_file() and not only_writer(file.fileno()):
+        if path.is_file() and not lock(file.fileno()):
             raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
         try:
             yield

@@ -94,18 +94,13 @@ def held_port() -> Iterator[int]:
     asks for a free one. Elsewhere such a socket may be handed connections, and the port is only found.
     """
     with socket.socket() as holder:
-        held = sys.platform.startswith("linux") and _shares(holder)
+        held = sys.platform.startswith("linux")
+        try:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        except OSError:  # sandboxes exist that do not know it, and gRPC does without there
+            held = False
         holder.bind(("127.0.0.1", 0))
         port = int(holder.getsockname()[1])
         if not held:
             holder.close()
         yield port
-
-
-def _shares(holder: socket.socket) -> bool:
-    """Whether others can bind beside it: sandboxes exist that know no ``SO_REUSEPORT``, and gRPC does without there."""
-    try:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    except OSError:
-        return False
-    return True

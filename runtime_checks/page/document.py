@@ -18,10 +18,10 @@ from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, align
 from spmdlint.runtime_checks.records import ModuleDifference, ProgramRecord
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import (
-    ProcessReport,
     Report,
     argument_words,
     folded,
+    shared,
     uneven_arguments,
     uneven_static,
 )
@@ -169,30 +169,25 @@ def _programs(digests: Iterable[str], known: Mapping[int, Mapping[str, ProgramRe
 def _sides(report: Report) -> list[dict[str, Any]]:
     """The processes of the report, equal ones together; ``more`` is how many of their arguments are left out."""
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
-    return [_side(numbers, process, uneven, odd) for numbers, process in folded(report.processes)]
-
-
-def _side(numbers: list[int], process: ProcessReport, uneven: set[str], odd: set[str]) -> dict[str, Any]:
-    arguments = sorted(process.arguments or [], key=lambda argument: str(argument.get("path")) not in uneven)
-    return {
-        "processes": numbers,
-        "named": capitalized(name_processes(numbers)),
-        "state": process.state,
-        "index": process.index,
-        "function": process.function,
-        "file": process.filename,
-        "line": process.line,
-        "detail": process.detail,
-        "static": [
-            {"words": f"{name} = {value}", "differs": name in odd} for name, value in (process.static or {}).items()
-        ],
-        "arguments": [
-            {"words": argument_words(argument), "differs": str(argument.get("path")) in uneven}
-            for argument in arguments[:MAX_ARGUMENTS]
-        ],
-        "more": max(0, len(arguments) - MAX_ARGUMENTS),
-        "stack": process.stack or [],
-    }
+    sides = []
+    for numbers, process in folded(report.processes):
+        static = [(f"{name} = {value}", name in odd) for name, value in (process.static or {}).items()]
+        arguments = [(argument_words(one), str(one.get("path")) in uneven) for one in process.arguments or ()]
+        arguments.sort(key=lambda argument: not argument[1])
+        side = {name: getattr(process, name) for name in ("state", "index", "function", "line", "detail")}
+        sides.append(
+            {
+                **side,
+                "processes": numbers,
+                "named": capitalized(name_processes(numbers)),
+                "file": process.filename,
+                "static": [{"words": words, "differs": differs} for words, differs in static],
+                "arguments": [{"words": words, "differs": differs} for words, differs in arguments[:MAX_ARGUMENTS]],
+                "more": max(0, len(arguments) - MAX_ARGUMENTS),
+                "stack": process.stack or [],
+            }
+        )
+    return sides
 
 
 def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
@@ -200,8 +195,8 @@ def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
     if module is None or not module["sides"]:
         return None
     texts = [side["text"] for side in module["sides"]]
-    begin = _shared(texts)
-    end = _shared([text[begin:][::-1] for text in texts])
+    begin = shared(texts)
+    end = shared([text[begin:][::-1] for text in texts])
     sides = [
         {
             "named": capitalized(name_processes(side["processes"])),
@@ -213,14 +208,6 @@ def _module(module: ModuleDifference | None) -> dict[str, Any] | None:
         for side, text in zip(module["sides"], texts, strict=True)
     ]
     return {"line": module["line"], "sides": sides}
-
-
-def _shared(texts: Sequence[str]) -> int:
-    """How many characters all texts begin with."""
-    for number, letters in enumerate(zip(*texts, strict=False)):
-        if len(set(letters)) > 1:
-            return number
-    return min(map(len, texts))
 
 
 class Sources:

@@ -10,17 +10,16 @@ import hashlib
 import html
 import json
 import shlex
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
 from spmdlint.runtime_checks.launch import findings
 from spmdlint.runtime_checks.page.document import Job, Sources, document
-from spmdlint.runtime_checks.recording.retention import earlier_jobs, job_of
+from spmdlint.runtime_checks.recording.writing import earlier_jobs, job_of
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
@@ -93,13 +92,15 @@ def page(job: Job) -> str:
     folder = files(__package__ or "")
     style, script, markup = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
     kind = f" ({job.report.kind})" if job.report.kind else ""
+    data = json.dumps(document(job), separators=(",", ":"))
     return Template(markup).substitute(
         title=html.escape(f"spmdlint: {job.report.verdict}{kind}"),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
         "form-action 'none'",
         style=style,
         script=script,
-        data=_embedded(document(job)),
+        # Nothing in it ends the script element that it stands in, or begins another.
+        data=data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
         text=html.escape(as_text(job.report)),
     )
 
@@ -107,9 +108,3 @@ def page(job: Job) -> str:
 def _hash(text: str) -> str:
     """The name of an inline style or script in a policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _embedded(data: Mapping[str, Any]) -> str:
-    """JSON that may stand in a script element: nothing in it ends the element or begins another."""
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

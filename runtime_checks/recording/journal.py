@@ -10,6 +10,8 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import takewhile
+from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -123,7 +125,6 @@ class Journal:
         self.calls: deque[Event] = deque(maxlen=WINDOW)
         self.given: Recent[tuple[str, int], Given] = Recent(REMEMBERED)
         self.made = 0
-        self.last: Event | None = None
         self._ledger = ledger
         self._recording = recording
         self.on_stop = on_stop
@@ -172,7 +173,8 @@ class Journal:
             event.user = user
             if found is not None and owner_of(found.f_code.co_filename) == "user":
                 event.code, event.lasti = found.f_code, found.f_lasti
-                event.through = _codes_between(frame, found)
+                between = takewhile(lambda each: each[0] is not found, walk_stack(frame))
+                event.through = tuple(each.f_code for each, _ in between)
             self._add(self._events, key, event)
         return event
 
@@ -249,14 +251,13 @@ class Journal:
                 mine = [n for n, event in enumerate(batch) if event.group is group]
                 prefixes = extend(group.prefix, group.count, [batch[n].digest for n in mine])
                 given = self._given(group, [calls[n] for n in mine])
-                if group.trail is not None and group.values is not None:
-                    group.trail.put(group.count, prefixes)
-                    group.values.put(group.count, given)
+                if group.trail is not None:
+                    group.trail.put(group.count, prefixes, given)
                 group.count += len(mine)
                 group.prefix, group.given = int(prefixes[-1]), int(given[-1])
             self.calls.extend(batch)
             self.made += len(batch)
-            self.last = last = batch[-1]
+            last = batch[-1]
             self._ledger.last = Entry(last.group.count, last.program, last.site)
             if self._recording is not None:
                 ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
@@ -273,12 +274,3 @@ class Journal:
             digests[place] = call.digest
             self.given[group.key, group.count + 1 + place] = call.given
         return extend(group.given, group.count, digests)
-
-
-def _codes_between(inner: FrameType, outer: FrameType) -> tuple[CodeType, ...]:
-    codes = []
-    frame: FrameType | None = inner
-    while frame is not None and frame is not outer:
-        codes.append(frame.f_code)
-        frame = frame.f_back
-    return tuple(codes)

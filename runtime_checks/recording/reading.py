@@ -5,9 +5,6 @@ A file that is empty or damaged is not the same as none.
 
 from __future__ import annotations
 
-import base64
-import zlib
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,21 +21,20 @@ from spmdlint.runtime_checks.recording.writing import (
     WORD,
     Checkpoint,
     Line,
-    unpack_runs,
 )
 from spmdlint.runtime_checks.records import (
+    MAX_VALUE,
     Build,
     EventRecord,
     Place,
-    ProgramFields,
     ProgramRecord,
     State,
     UnknownRecordError,
     read_record,
 )
 from spmdlint.runtime_checks.reporting.sentences import count_of, name_processes
+from spmdlint.runtime_checks.transport.packing import unpack
 
-MAX_CALLS = 1 << 17
 SUFFIXES = (".ledger", ".events")
 
 
@@ -67,67 +63,48 @@ class Row(msgspec.Struct, frozen=True):
         return {"index": self.index, **place, "callers": list(self.callers)}
 
 
-class Replay:
-    """Counts and prefixes by group, moved along a sequence of events.
+def rows_of(
+    events: Sequence[EventRecord],
+    members: Mapping[str, Sequence[int]],
+    ends: Mapping[str, tuple[int, int]],
+    later: Sequence[EventRecord] = (),
+    given: Mapping[tuple[str, int], int] | None = None,
+) -> list[Row]:
+    """Rows of the events that lead up to the count and the prefix of each group, and of those that come later.
 
-    ``groups`` has the count and the prefix of each group.
+    ``given`` are the digests of what calls are given, by their groups and numbers.
     """
-
-    def __init__(self, members: Mapping[str, Sequence[int]], groups: Mapping[str, tuple[int, int]]) -> None:
-        self._members = {group: tuple(inside) for group, inside in members.items()}
-        self._groups = dict(groups)
-
-    def back(self, events: Sequence[EventRecord]) -> list[Row]:
-        """Rows of the events that lead up to the current position, which does not change."""
-        groups, rows = dict(self._groups), []
-        for event in reversed(events):
-            key = event["group"]
-            count, prefix = groups.get(key, (0, 0))
-            if count < 1:
-                break
-            rows.append(self._row(event, groups))
-            groups[key] = (count - 1, before(prefix, count, int(event["digest"], 16)))
-        return rows[::-1]
-
-    def on(self, event: EventRecord) -> Row:
-        """The row of the next event."""
-        key = event["group"]
-        count, prefix = self._groups.get(key, (0, 0))
-        self._groups[key] = (count + 1, after(prefix, count, int(event["digest"], 16)))
-        return self._row(event, self._groups)
-
-    def _row(self, event: EventRecord, groups: Mapping[str, tuple[int, int]]) -> Row:
-        key = event["group"]
-        count, prefix = groups[key]
-        others = {name: made for name, (made, _) in groups.items() if name != key}
-        return Row(
+    inside = {group: tuple(processes) for group, processes in members.items()}
+    groups, first = dict(ends), len(events)
+    while first > 0:
+        event = events[first - 1]
+        count, prefix = groups.get(event["group"], (0, 0))
+        if count < 1:
+            break
+        groups[event["group"]] = (count - 1, before(prefix, count, int(event["digest"], 16)))
+        first -= 1
+    rows = []
+    for event in (*events[first:], *later):
+        key, digest = event["group"], event["digest"]
+        count, prefix = groups.get(key, (0, 0))
+        prefix = after(prefix, count, int(digest, 16))
+        groups[key] = (count + 1, prefix)
+        row = Row(
             group=key,
-            members=self._members.get(key, ()),
-            index=count,
+            members=inside.get(key, ()),
+            index=count + 1,
             prefix=f"{prefix:016x}",
-            digest=event["digest"],
+            digest=digest,
             function=event.get("function"),
             filename=event.get("filename"),
             line=event.get("line"),
-            others=others,
+            others={name: made for name, (made, _) in groups.items() if name != key},
             callers=tuple(event.get("callers") or ()),
             aside=event.get("aside", False),
+            given=(given or {}).get((key, count + 1), 0),
         )
-
-
-def pack(numbers: Sequence[int]) -> str:
-    """Places in a table as short text: loops pack well."""
-    return base64.b64encode(zlib.compress(array("H", numbers).tobytes(), 6)).decode()
-
-
-def unpack(text: str) -> list[int]:
-    """The places that :func:`pack` packed; [] for any other text."""
-    try:
-        inflate = zlib.decompressobj()
-        data = inflate.decompress(base64.b64decode(text), MAX_CALLS * 2)
-        return array("H", data[: len(data) // 2 * 2]).tolist()
-    except (ValueError, zlib.error):
-        return []
+        rows.append(row)
+    return rows
 
 
 def read(path: Path) -> list[Row]:
@@ -145,14 +122,14 @@ def read(path: Path) -> list[Row]:
     first = written
     while first > 0 and calls.get(first & WORD) in events and written - first < CALLS:
         first -= 1
-    known = [events[calls[at & WORD]] for at in range(first + 1, written + 1)]
-    replay = Replay(members, groups)
-    rows = replay.back(known)
-    at = written + 1
-    while calls.get(at & WORD) in events:
-        rows.append(replay.on(events[calls[at & WORD]]))
-        at += 1
-    return rows
+    last = written
+    while calls.get(last + 1 & WORD) in events:
+        last += 1
+    known, later = (
+        [events[calls[at & WORD]] for at in range(start + 1, end + 1)]
+        for start, end in ((first, written), (written, last))
+    )
+    return rows_of(known, members, groups, later)
 
 
 def _checkpoints(data: bytes) -> list[Checkpoint]:
@@ -171,7 +148,7 @@ def _checkpoints(data: bytes) -> list[Checkpoint]:
 class Lines:
     """The lines of the second file by their kind.
 
-    ``named`` is whether the first one names the job, as in every recording; ``unknown`` is how many cannot be read.
+    ``job`` is the job that the first one names, as in every recording; ``unknown`` is how many cannot be read.
     """
 
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -180,13 +157,13 @@ class Lines:
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
     build: Build = field(default_factory=lambda: Build())
-    named: bool = False
+    job: str | None = None
     unknown: int = 0
 
     def add(self, told: Line) -> None:
         """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
         if "job" in told:
-            self.named = True
+            self.job = told["job"]
         elif "members" in told:
             self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
@@ -200,8 +177,8 @@ class Lines:
         elif "omitted" in told:
             self.omitted.append(told["omitted"][:100])
         elif "program" in told:
-            fields: ProgramFields = told["record"]
-            self.programs[told["program"]] = {**fields, "devices": unpack_runs(told["record"].get("devices"))}
+            record = unpack(told["record"], MAX_VALUE)
+            self.programs[told["program"]] = read_record(record, ProgramRecord, told["program"], "of a recording")
 
 
 def read_lines(path: Path) -> Lines:
@@ -249,7 +226,7 @@ def _faults(ledger: Path) -> list[str]:
         found.append(f"{ledger.name} is cut short, or no recording ({len(data)} bytes)")
     elif data[:START].strip(b"\0") and not _checkpoints(data):  # one of the two may be half written
         found.append(f"{ledger.name} is no recording")
-    if not lines.named:
+    if lines.job is None:
         found.append(f"the first line of {events.name} does not name its job")
     elif lines.unknown:
         found.append(f"{count_of(lines.unknown, 'line')} of {events.name} cannot be read")

@@ -4,6 +4,8 @@ The first is a ring buffer of numbers in mapped memory, after two slots for coun
 eight bytes to memory that the kernel keeps, so that the process may be killed at any moment. The numbers stand for
 events, each of which has a line of JSON in the second file, as has each program. From time to time the counts and
 prefixes of all groups are written as checkpoints, from which a reader counts forwards and backwards.
+
+Recordings of earlier jobs in a folder are kept: a restart must not delete the evidence of the crash before it.
 """
 
 from __future__ import annotations
@@ -12,17 +14,28 @@ import json
 import mmap
 import os
 import re
+import shutil
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypedDict
 
-from spmdlint.runtime_checks.recording.retention import UNNAMED, alone_in, set_aside
-from spmdlint.runtime_checks.records import Count, EventRecord, Hash, ProgramFields, ProgramRecord, State
+from spmdlint.runtime_checks.records import (
+    Count,
+    EventRecord,
+    Hash,
+    Name,
+    ProgramRecord,
+    State,
+    UnknownRecordError,
+    read_record,
+)
 from spmdlint.runtime_checks.reporting.printing import write_error
+from spmdlint.runtime_checks.transport.packing import pack
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
@@ -30,8 +43,6 @@ CALL = struct.Struct("<II")
 START = 2 * SLOT
 SIZE = START + CALLS * CALL.size
 WORD = (1 << 32) - 1
-MANY = 64  # numbers; longer lists of devices are written as runs
-MAX_UNPACKED = 1 << 20  # devices of one program
 FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
 SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
 MAX_EVENTS_BYTES = 64 << 20
@@ -39,6 +50,12 @@ _EVENT_LINE = re.compile(r'\{"event": (\d+), "group": "\w+", "digest": "(\w+)".*
 _PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
 LATER = "all later calls"
 RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
+KEPT = 4  # earlier jobs, each with up to some 65 MB for each process
+LOCKED_WITHIN = 5.0  # seconds for the other processes of a job, each of which moves some files at most
+UNNAMED = "unnamed"
+IN_USE = ".in-use"  # locked by the launcher whose job writes to the folder
+_RECORDING = re.compile(r"^\d+\.(ledger|events)$")
+_FOLDER = re.compile(r"^job-[\w-]+$")
 
 
 class Checkpoint(NamedTuple):
@@ -48,55 +65,21 @@ class Checkpoint(NamedTuple):
     groups: Mapping[str, tuple[Count, Hash]]
 
 
-class Runs(TypedDict):
-    """A long list of numbers as runs of a first number and a length: [[0, 8000]]."""
-
-    runs: list[tuple[Count, Count]]
-
-
-class RecordedProgram(ProgramFields, total=False):
-    """A :class:`ProgramRecord` in a line: long lists of devices are packed."""
-
-    devices: list[Count] | Runs | None
-
-
 class Line(EventRecord, total=False):
     """A line of the second file, which is of one kind: the job, a group with its members, an event in a group, a
-    program with its record, how the program ended, what was omitted, or what the process runs with.
+    program with its record, packed, how the program ended, what was omitted, or what the process runs with.
     """
 
-    job: str
+    job: Name
     members: list[Count]
     event: Count
     once: bool
     program: str
-    record: RecordedProgram
+    record: str
     end: State
     omitted: str
     versions: dict[str, str]
     layers: dict[str, str]
-
-
-def pack_runs(numbers: list[int] | None) -> list[int] | Runs | None:
-    """A long list of numbers as runs, where that is shorter."""
-    if numbers is None or len(numbers) <= MANY:
-        return numbers
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and number == sum(runs[-1]):
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((number, 1))
-    return {"runs": runs} if 2 * len(runs) < len(numbers) else numbers
-
-
-def unpack_runs(packed: list[int] | Runs | None) -> list[int] | None:
-    """The list that :func:`pack_runs` packed; raises ``ValueError`` for one that no recording has."""
-    if not isinstance(packed, dict):
-        return packed
-    if sum(many for _, many in packed["runs"]) > MAX_UNPACKED:
-        raise ValueError("a list that no recording has")
-    return [first + n for first, many in packed["runs"] for n in range(many)]
 
 
 class Recording:
@@ -147,8 +130,6 @@ class Recording:
 
     def write_program(self, digest: str, record: ProgramRecord) -> None:
         """Write the record behind a digest, once."""
-        fields: ProgramFields = record
-        kept: RecordedProgram = {**fields, "devices": pack_runs(record.get("devices"))}
         with self._lock:
             if self._bytes > self._tidy_at:
                 self._forget_values()
@@ -156,10 +137,12 @@ class Recording:
             if self._bytes > SHORT_BYTES:
                 self._omit("the records of some programs")
                 return
-            if self._bytes > FULL_BYTES and kept.pop("arguments", None):
+            if self._bytes > FULL_BYTES and record.get("arguments"):
                 self._omit("the arguments of some programs")
+                record = {**record}
+                del record["arguments"]
             self._last_program = digest
-            self._line({"program": digest, "record": kept})
+            self._line({"program": digest, "record": pack(json.dumps(record).encode())})
 
     def write(self, line: Line) -> None:
         """Write a line that stands for itself."""
@@ -258,3 +241,147 @@ class Recording:
 def _new(path: Path) -> BinaryIO:
     """A new file that only this user can read."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600), "w+b")
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep the other processes of a job from moving or beginning recordings in a folder that they share.
+
+    The lock ends with its process at the latest. Where it is not free for long, this one goes on without.
+    """
+    with _opened(folder, os.O_RDONLY) as file:
+        if file is not None:
+            lock(file, LOCKED_WITHIN)
+        yield
+
+
+@contextmanager
+def only_run_in(folder: Path) -> Iterator[bool]:
+    """Whether no other launcher on this machine uses a folder; if so, none will until this ends."""
+    path = folder / IN_USE
+    while True:
+        with _opened(path, os.O_RDWR | os.O_CREAT) as file:
+            free = file is None or lock(file)
+            if file is not None and free and not _is_at(file, path):
+                continue  # the run that has just ended has removed it
+            try:
+                yield free
+            finally:
+                if file is not None and free:
+                    with suppress(OSError):
+                        path.unlink()
+            return
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int | None]:
+    try:
+        file = os.open(path, flags, 0o600)
+    except OSError:
+        yield None
+        return
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def lock(file: int, within: float = 0.0) -> bool:
+    """Lock an open file, within so many seconds; whether no other process on this machine has it, until it is closed.
+
+    Where the file system has no locks, that is taken to be so.
+    """
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    limit = time.monotonic() + within
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= limit:
+                return False
+            time.sleep(0.01)
+        except OSError:
+            return True
+        else:
+            return True
+
+
+def set_aside(ledger: Path, job: str) -> None:
+    """Move the recordings of other jobs in this folder, and one at this path, into folders of their jobs.
+
+    The first process of a job moves those of all processes of the job before, which may have had more of them. The
+    others find a recording of their own job.
+    """
+    folder, own = ledger.parent, ledger.stem
+    others = (path.stem for path in folder.iterdir() if _RECORDING.match(path.name) and path.stem != own)
+    first = next(others, None)
+    if first is not None and job_of(folder / f"{first}.events") != job:
+        for stem in {first, *others}:
+            if job_of(folder / f"{stem}.events") != job:
+                _move(folder / f"{stem}.ledger")
+    _move(ledger)
+    for old in earlier(folder)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _move(ledger: Path) -> None:
+    """Move the two files of a recording, if they are there, into the folder of its job."""
+    events = ledger.with_suffix(".events")
+    if not ledger.exists() and not events.exists():
+        return
+    job, number = job_of(events), 1
+    while True:
+        folder = ledger.parent / (f"job-{job}" if number == 1 else f"job-{job}-{number}")
+        if not (folder / ledger.name).exists() and not (folder / events.name).exists():
+            break
+        number += 1  # a process that was restarted within its job
+    folder.mkdir(exist_ok=True)
+    for path in (ledger, events):
+        with suppress(FileNotFoundError):  # without a lock, another process may have moved it
+            path.replace(folder / path.name)
+
+
+def earlier(folder: Path) -> list[Path]:
+    """The folders with the recordings of earlier jobs, the last job first."""
+    found = [path for path in folder.glob("job-*") if _FOLDER.match(path.name) and path.is_dir()]
+    return sorted(found, key=_made, reverse=True)
+
+
+def earlier_jobs(folder: Path) -> list[str]:
+    """The sentence on these folders, if there are any."""
+    named = ", ".join(map(str, earlier(folder)))
+    return [f"Earlier jobs are recorded in {named}."] if named else []
+
+
+class FirstLine(TypedDict):
+    """The first line of a recording's second file, as far as it names the job."""
+
+    job: Name
+
+
+def job_of(events: Path) -> str:
+    """The name of the job that a recording belongs to."""
+    try:
+        with events.open("rb") as file:
+            return read_record(file.readline(1000), FirstLine, "of the job", "of a recording")["job"]
+    except (OSError, UnknownRecordError):
+        return UNNAMED
+
+
+def _made(folder: Path) -> float:
+    """When the last recording was moved into a folder, which the job after it does when it begins."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0  # another process has just deleted it

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from spmdlint.runtime_checks.records import Argument, Build, Finding, Kind, ModuleDifference, Place, State, Verdict
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.sentences import (
+    alike,
     capitalized,
     count_of,
     how_it_ended,
@@ -169,13 +168,16 @@ def diverged(
     kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
 ) -> Report:
     """A report of a proven divergence, with the rules that may explain it and what to do; ``field`` is what differs."""
+    # Of a signal, or an end as by ``os._exit``, no line of the program is known.
+    states = {"died" if is_without_exit(one.detail) else one.state for one in processes.values()}
+    unplaced = kind == "missing" and "died" in states and "raised" not in states
     return Report(
         verdict="diverged",
         kind=kind,
         message=message,
         index=index,
         group=sorted(processes),
-        explained_by=[] if _without_a_line(kind, processes.values()) else list(EXPLAINED_BY[kind]),
+        explained_by=[] if unplaced else list(EXPLAINED_BY[kind]),
         processes={str(number): processes[number] for number in sorted(processes)},
         advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
@@ -210,12 +212,6 @@ def after_death(
     return report
 
 
-def _without_a_line(kind: Kind, processes: Collection[ProcessReport]) -> bool:
-    """Whether the cause is a signal, or an end as by ``os._exit``, of which no line of the program is known."""
-    states = {"died" if is_without_exit(one.detail) else one.state for one in processes}
-    return kind == "missing" and "died" in states and "raised" not in states
-
-
 def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:
     """The report for a person: what differs, then the position of each process, then why and what to do.
 
@@ -248,15 +244,8 @@ def explanation(report: Report, rules: Container[str] | None = None) -> list[str
 
 def folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
     """Group the processes that are at the same place with the same arguments."""
-    folded: list[tuple[list[int], ProcessReport]] = []
-    for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
-        for numbers, other in folded:
-            if other == process:
-                numbers.append(int(number))
-                break
-        else:
-            folded.append(([int(number)], process))
-    return folded
+    told = alike({int(number): repr(process) for number, process in processes.items()})
+    return [(numbers, processes[str(numbers[0])]) for numbers in told.values()]
 
 
 def _module_lines(module: ModuleDifference | None) -> list[str]:
@@ -264,9 +253,7 @@ def _module_lines(module: ModuleDifference | None) -> list[str]:
     if not module:
         return []
     sides = module["sides"]
-    texts = [side["text"] for side in sides]
-    parts = next((n for n, letters in enumerate(zip_longest(*texts)) if len(set(letters)) > 1), 0)
-    start = max(0, parts - BEFORE_DIFFERENCE)
+    start = max(0, shared([side["text"] for side in sides]) - BEFORE_DIFFERENCE)
     lines = ["", f"  The lowered modules first differ in line {module['line']}:"]
     for side in sides:
         text = ("..." if start else "") + side["text"][start : start + MAX_MODULE_LINE]
@@ -277,33 +264,28 @@ def _module_lines(module: ModuleDifference | None) -> list[str]:
     return lines
 
 
+def shared(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with."""
+    least = min(map(len, texts))
+    return next((n for n in range(least) if len({text[n] for text in texts}) > 1), least)
+
+
 def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
     """The paths of arguments that are not the same on all processes that make the call."""
-    told: dict[str, set[str]] = {}
-    for process in processes.values():
-        for argument in process.arguments or []:
-            told.setdefault(str(argument.get("path")), set()).add(argument_words(argument))
-    calling = [process for process in processes.values() if process.arguments]
-    if _call_others(calling):
-        return set()
-    having = Counter(
-        path for process in calling for path in {str(argument.get("path")) for argument in process.arguments or []}
-    )
-    return {path for path, words in told.items() if len(words) > 1 or having[path] < len(calling)}
+    return _uneven(processes, lambda one: {str(each.get("path")): argument_words(each) for each in one.arguments or ()})
 
 
 def uneven_static(processes: Mapping[str, ProcessReport]) -> set[str]:
     """The names of static arguments that are not the same on all processes of which they are known."""
-    known = [process for process in processes.values() if process.static]
-    if _call_others(known):
+    return _uneven(processes, lambda one: one.static or {})
+
+
+def _uneven(processes: Mapping[str, ProcessReport], say: Callable[[ProcessReport], Mapping[str, str]]) -> set[str]:
+    """What is not the same on all processes that say something; nothing if they call more functions than one."""
+    said = [(process.function, told) for process in processes.values() if (told := say(process))]
+    if len({function for function, _ in said}) > 1:
         return set()
-    values = [process.static or {} for process in known]
-    return {name for static in values for name in static if len({one.get(name) for one in values}) > 1}
-
-
-def _call_others(processes: Iterable[ProcessReport]) -> bool:
-    """Whether processes call more functions than one, so that there is nothing to compare in their arguments."""
-    return len({process.function for process in processes}) > 1
+    return {name for _, told in said for name in told if len({one.get(name) for _, one in said}) > 1}
 
 
 def _process_lines(
@@ -331,15 +313,15 @@ def _process_lines(
 
 
 def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
-    odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
-    even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
-    shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
-    shown = [f"  > {argument_words(argument)}" for argument in shown_odd] + [
-        f"    {argument_words(one)}" for one in shown_even
+    odd = sum(str(argument.get("path")) in uneven for argument in arguments)
+    odd_first = sorted(arguments, key=lambda argument: str(argument.get("path")) not in uneven)
+    shown = [
+        f"  {'>' if number < odd else ' '} {argument_words(one)}"
+        for number, one in enumerate(odd_first[:MAX_ARGUMENTS])
     ]
     left = len(arguments) - len(shown)
     if left:
-        differ = f", {len(odd) - len(shown_odd)} of which differ" if len(odd) > len(shown_odd) else ""
+        differ = f", {odd - len(shown)} of which differ" if odd > len(shown) else ""
         shown.append(f"    and {left} more {'argument' if left == 1 else 'arguments'}{differ}")
     return shown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -11,6 +12,11 @@ from spmdlint.runtime_checks.records import Place, State
 from spmdlint.runtime_checks.reporting.printing import plain
 
 MAX_DETAIL = 100
+# How the program of a process has ended the checks in all: ends that are no divergence.
+OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
+# The beginnings of the details of a program that ended in this way, and of a process that did so without a word.
+LEFT = "exited by sys.exit"
+WITHOUT_EXIT = "ended without Python's exit"
 
 T = TypeVar("T")
 Places = Mapping[int, Place]
@@ -21,13 +27,9 @@ def name_processes(numbers: Iterable[int]) -> str:
     ordered = sorted(set(numbers))
     if not ordered:
         return "no process"
-    spans: list[tuple[int, int]] = []
-    for number in ordered:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1] = (spans[-1][0], number)
-        else:
-            spans.append((number, number))
-    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+    runs = groupby(enumerate(ordered), lambda placed: placed[1] - placed[0])
+    spans = [[number for _, number in run] for _, run in runs]
+    words = ", ".join(f"{one[0]}" if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in spans)
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
@@ -70,18 +72,6 @@ def calls(records: Places) -> str:
     for words, numbers in alike(made).items():
         told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
     return "; ".join(told)
-
-
-OVER = {"disabled": "called disable()", "interrupted": "was interrupted"}
-"""How the program of a process has ended the checks in all: ends that are no divergence."""
-
-
-LEFT = "exited by sys.exit"
-"""The beginning of the detail of a program that ended in this way."""
-
-
-WITHOUT_EXIT = "ended without Python's exit"
-"""The beginning of the detail of a process that ended by itself and did not say so."""
 
 
 def unsaid(status: int) -> str:

@@ -6,6 +6,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -19,7 +21,7 @@ from spmdlint.runtime_checks.records import (
     PreflightRecord,
     ProgramRecord,
     Question,
-    QuietRecords,
+    QuietRecord,
     State,
     WaitRecord,
     Word,
@@ -38,45 +40,53 @@ PAUSE = 2.0  # seconds after the store did not answer
 T = TypeVar("T", bound=Mapping[str, object])
 
 
+@dataclass(frozen=True, slots=True)
 class Slots(Generic[T]):
     """The records of one kind, below one folder of the store; ``at`` are the further parts of a key."""
 
-    def __init__(self, store: Store, me: int, folder: str, kind: type[T]) -> None:
-        self._store = store
-        self._me = me
-        self._folder = folder
-        self._kind = kind
+    store: Store
+    me: int
+    folder: str
+    kind: type[T]
 
     def _key(self, at: tuple[object, ...]) -> str:
-        return "/".join([self._folder, *map(str, at)])
+        return "/".join([self.folder, *map(str, at)])
 
     def put(self, record: T, *at: object, replace: bool = True) -> bool:
         """Publish a record; returns False if there is one, and ``replace`` is False."""
-        return self._store.put(self._key(at), record, replace=replace)
+        return self.store.put(self._key(at), record, replace=replace)
 
     def say(self, record: T, *at: object) -> None:
         """Publish this process's record: the last part of the key is its number."""
-        self.put(record, *at, self._me)
+        self.put(record, *at, self.me)
 
     def get(self, *at: object) -> T | None:
-        return self._store.get(self._key(at), self._kind)
+        return self.store.get(self._key(at), self.kind)
 
     def wait(self, *at: object, milliseconds: int = MAX_WAIT_MS) -> T | None:
         """A record as soon as it is there, or None after some time."""
-        return self._store.wait(self._key(at), self._kind, min(milliseconds, MAX_WAIT_MS))
+        return self.store.wait(self._key(at), self.kind, min(milliseconds, MAX_WAIT_MS))
 
     def all(self, *at: object) -> dict[int, T]:
         """The records of all processes, by their numbers."""
-        found = self._store.children(self._key(at), self._kind)
+        found = self.store.children(self._key(at), self.kind)
         return {int(name): record for name, record in found.items() if name.isdigit()}
 
 
-class Exchange:
-    """The keys of one process; all values are small JSON objects."""
+class Job:
+    """One process of a job, with the keys by which it reaches the others; all values are small JSON objects.
 
-    def __init__(self, store: Store, me: int) -> None:
+    ``folder`` reaches the launcher, None if there is none. ``wake_watcher`` wakes this process's own watcher thread,
+    once there is one.
+    """
+
+    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
         self.store = store
         self.me = me
+        self.count = count
+        self.options = options
+        self.folder = RunFolder(options.run_folder) if options.run_folder else None
+        self.wake_watcher: Callable[[], object] = lambda: None
         self._state_lock = threading.Lock()
         self._died = False
         self._programs_sent: set[str] = set()
@@ -85,7 +95,9 @@ class Exchange:
         self._calls = Slots(store, me, "call", Message)
         self._programs = Slots(store, me, "program", ProgramRecord)
         self.details = Slots(store, me, "detail", Details)  # all that explains a call that differs, by group and number
-        self.quiet = Slots(store, me, "quiet", QuietRecords)  # the last calls without a collective
+        self.quiet = Slots(
+            store, me, "quiet", dict[str, list[QuietRecord]]
+        )  # the last calls without a collective, by group
         self.waits = Slots(store, me, "wait", WaitRecord)  # the processes that wait, for whom and where
         self.states = Slots(store, me, "state", State)  # how processes ended
         self.preflights = Slots(store, me, "preflight", PreflightRecord)
@@ -175,22 +187,6 @@ class Exchange:
     def marked(self, word: str) -> bool:
         return self.store.get(f"{word}/job", Nothing) is not None
 
-
-class Job:
-    """One process of a job: ``exchange`` reaches the others, and ``folder`` the launcher, None if there is none.
-
-    ``wake_watcher`` wakes this process's own watcher thread, once there is one.
-    """
-
-    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
-        self.me = me
-        self.count = count
-        self.options = options
-        self.store = store
-        self.exchange = Exchange(store, me)
-        self.folder = RunFolder(options.run_folder) if options.run_folder else None
-        self.wake_watcher: Callable[[], object] = lambda: None
-
     @property
     def others(self) -> list[int]:
         return [process for process in range(self.count) if process != self.me]
@@ -200,23 +196,20 @@ class Job:
         left = self.others
         for pause in PAUSES:
             time.sleep(pause if left else 0.0)
-            left = [process for process in left if not self._wakes(process, word)]
+            for process in list(left):
+                with suppress(StoreLostError):
+                    self.wake(process, word)
+                    left.remove(process)
 
     def wake_all(self) -> None:
         """Wake the listener threads of all others and this process's watcher thread: they look at once."""
         self.wake_others({})
         self.wake_watcher()
 
-    def _wakes(self, process: int, word: Word) -> bool:
-        try:
-            self.exchange.wake(process, word)
-        except StoreLostError:
-            return False
-        return True
-
     def gone(self, process: int) -> int | None:
         """The exit status of a process that a launcher saw end; None while it runs, or without a launcher."""
-        return None if self.folder is None else self.folder.gone(process)
+        told = None if self.folder is None else self.folder.ended.get(process)
+        return None if told is None else told["status"]
 
     def recording_of(self, process: int) -> Path | None:
         """The recording that a process left to its launcher before it ended; None while it runs."""
@@ -235,9 +228,9 @@ class Listener:
     thousand processes. The messages themselves are under other keys, and are read after the wake-up.
     """
 
-    def __init__(self, exchange: Exchange, on_word: Callable[[Word], None], processes: int = 1) -> None:
-        self._exchange = exchange
-        self._wait = max(WAIT, processes * WAIT_OF_EACH)
+    def __init__(self, job: Job, on_word: Callable[[Word], None]) -> None:
+        self._job = job
+        self._wait = max(WAIT, job.count * WAIT_OF_EACH)
         self._on_word = on_word
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{OWN}listen", daemon=True)
@@ -251,7 +244,7 @@ class Listener:
         limit = time.monotonic() + STOPS_WITHIN
         while self._thread.is_alive() and time.monotonic() < limit:
             try:
-                self._exchange.wake(self._exchange.me)
+                self._job.wake(self._job.me)
             except Exception:
                 time.sleep(0.05)
             self._thread.join(1.0)
@@ -260,7 +253,7 @@ class Listener:
         while not self._stop.is_set():
             word: Word | None
             try:
-                word = self._exchange.sleep(self._wait)
+                word = self._job.sleep(self._wait)
             except Exception:
                 word = {}  # a message may have come meanwhile: it is read when the store is back
                 self._stop.wait(PAUSE)

@@ -7,34 +7,51 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from spmdlint.runtime_checks.records import Gone, Place, State, UnknownRecordError, read_record
+from spmdlint.runtime_checks.records import Gone, Nothing, Place, State, UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.report import Report
 
 MAX_FILE = 256 << 20  # the report of a large job is longer than a value in the store may be
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Files(Generic[T]):
+    """Small JSON files of one kind, one for each process; each is written atomically and by one writer."""
+
+    folder: Path
+    name: str
+    kind: type[T]
+
+    def put(self, process: int, value: T) -> None:
+        scratch = self.folder / f".{self.name}.{process}.{os.getpid()}"
+        scratch.write_text(json.dumps(value))
+        scratch.replace(self.folder / f"{self.name}.{process}")
+
+    def get(self, process: int) -> T | None:
+        return _read(self.folder / f"{self.name}.{process}", self.kind)
+
+    def drop(self, process: int) -> None:
+        (self.folder / f"{self.name}.{process}").unlink(missing_ok=True)
+
+
 class RunFolder:
-    """Small JSON files in the folder of a run; each is written atomically and by one writer."""
+    """The folder of a run: beside the files of processes, the report, recordings, and what the launcher announces.
+
+    ``ended`` is how processes ended, as their launcher saw it, and ``states`` how they ended or where they are, as they
+    say. ``joining`` is where those are that wait in ``jax.distributed.initialize``, and ``joined`` has all that ever
+    were part of the job.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def _put(self, name: str, value: Mapping[str, object]) -> None:
-        scratch = self.folder / f".{name}.{os.getpid()}"
-        scratch.write_text(json.dumps(value))
-        scratch.replace(self.folder / name)
-
-    def _get(self, name: str, kind: type[T]) -> T | None:
-        try:
-            with (self.folder / name).open("rb") as file:
-                return read_record(file.read(MAX_FILE + 1), kind, name, "in the folder of the run", MAX_FILE)
-        except (OSError, UnknownRecordError):
-            return None
+        self.ended = Files(folder, "gone", Gone)
+        self.states = Files(folder, "state", State)
+        self.joining = Files(folder, "joining", Place)
+        self.joined = Files(folder, "joined", Nothing)
 
     def put_report(self, report: Report) -> None:
         """Write the report of the job; the first one stays."""
@@ -48,15 +65,7 @@ class RunFolder:
             scratch.unlink(missing_ok=True)
 
     def report(self) -> Report | None:
-        return self._get("report.json", Report)
-
-    def put_gone(self, process: int, status: int) -> None:
-        self._put(f"gone.{process}", Gone(status=status))
-
-    def gone(self, process: int) -> int | None:
-        """The exit status of a process that has ended, or None while it runs."""
-        value = self._get(f"gone.{process}", Gone)
-        return None if value is None else value["status"]
+        return _read(self.folder / "report.json", Report)
 
     def recording(self, process: int) -> Path:
         """Where a process records its calls, if it is not told to do so elsewhere."""
@@ -69,33 +78,18 @@ class RunFolder:
             link.unlink(missing_ok=True)  # of a program that has enabled the checks twice
             link.symlink_to(path.with_suffix(suffix).absolute())
 
-    def put_state(self, process: int, state: State) -> None:
-        self._put(f"state.{process}", state)
-
-    def state(self, process: int) -> State | None:
-        """How a process ended or where it is, as it recorded itself."""
-        return self._get(f"state.{process}", State)
-
-    def put_joining(self, process: int, site: Place) -> None:
-        """Record that a process waits in ``jax.distributed.initialize``, and from where."""
-        self._put(f"joining.{process}", site)
-
-    def put_joined(self, process: int) -> None:
-        (self.folder / f"joining.{process}").unlink(missing_ok=True)
-        self._put(f"joined.{process}", {})
-
-    def joining(self, process: int) -> Place | None:
-        """Where a process waits in ``jax.distributed.initialize``, or None if it does not."""
-        return self._get(f"joining.{process}", Place)
-
-    def joined(self, process: int) -> bool:
-        """Whether a process ever was part of the job."""
-        return (self.folder / f"joined.{process}").exists()
-
     def mark(self, word: str) -> None:
         """Announce "interrupted" to all processes, or ask "where" they are."""
-        self._put(word, {"pid": os.getpid()})
+        (self.folder / word).touch()
 
     def marked(self, word: str) -> bool:
         """Whether the launcher has announced this."""
         return (self.folder / word).exists()
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        with path.open("rb") as file:
+            return read_record(file.read(MAX_FILE + 1), kind, path.name, "in the folder of the run", MAX_FILE)
+    except (OSError, UnknownRecordError):
+        return None

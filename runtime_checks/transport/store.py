@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
@@ -66,22 +67,17 @@ class Store:
         if len(text) > MAX_VALUE:
             raise StoreLostError(f"A value of {len(text)} characters is too long for the key-value store.")
         overwrite = {"allow_overwrite": True} if replace else {}
-        try:
-            self._request(lambda: self._client.key_value_set(f"{self._root}/{key}", text, **overwrite))
-        except Exception as error:
-            if _status(error) == "ALREADY_EXISTS":
-                return False
-            raise _lost(error) from error
-        return True
+        put = partial(self._client.key_value_set, f"{self._root}/{key}", text, **overwrite)
+        return bool(self._request(lambda: [put()], but=("ALREADY_EXISTS",)))
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        text = self._present(lambda: self._client.key_value_try_get(f"{self._root}/{key}"))
+        text = self._request(lambda: self._client.key_value_try_get(f"{self._root}/{key}"))
         return None if text is None else read_record(text, kind, key)
 
     def wait(self, key: str, kind: type[T], milliseconds: int) -> T | None:
         """The value of a key as soon as it is set, or None; beyond :data:`MAX_WAIT_MS` only where the key wakes."""
         seconds = milliseconds / 1000
-        text = self._present(lambda: self._client.blocking_key_value_get(f"{self._root}/{key}", milliseconds), seconds)
+        text = self._request(lambda: self._client.blocking_key_value_get(f"{self._root}/{key}", milliseconds), seconds)
         return None if text is None else read_record(text, kind, key)
 
     def children(self, key: str, kind: type[T]) -> dict[str, T]:
@@ -90,45 +86,31 @@ class Store:
 
     def texts(self, key: str) -> dict[str, str]:
         """Like :meth:`children`, but with undecoded values, for callers that read many values repeatedly."""
-        pairs = self._present(lambda: self._client.key_value_dir_get(f"{self._root}/{key}"))
+        pairs = self._request(lambda: self._client.key_value_dir_get(f"{self._root}/{key}"))
         try:
             return {str(name).rsplit("/", 1)[-1]: text for name, text in pairs or ()}
         except (TypeError, ValueError) as error:
             raise StoreLostError("JAX's distributed client lists a folder in a form that is not known.") from error
 
-    def _request(self, request: Callable[[], T], seconds: float = 0.0) -> T:
+    def delete(self, key: str) -> None:
+        """Delete a key, and the folder of that name."""
+        self._request(lambda: self._client.key_value_delete(f"{self._root}/{key}"))
+
+    def _request(
+        self,
+        request: Callable[[], Any],
+        seconds: float = 0.0,
+        but: Container[str] = ("NOT_FOUND", "DEADLINE_EXCEEDED"),
+    ) -> Any:
+        """The result of a request; None if it fails with one of these statuses, the leading word of an error.
+
+        The rest of the text was reworded between releases.
+        """
         try:
             return self._bounded.run(request, seconds + BLOCKED_AFTER)
         except Exception as error:
-            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED", "ALREADY_EXISTS"):
-                self.failures += 1
-            raise
-
-    def _present(self, read: Callable[[], Any], seconds: float = 0.0) -> Any:
-        """The result of a read, or None where there is nothing to read."""
-        try:
-            return self._request(read, seconds)
-        except Exception as error:
-            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
+            if str(error).split(":", 1)[0].strip() in but:
                 return None
-            raise _lost(error) from error
-
-    def delete(self, key: str) -> None:
-        """Delete a key, and the folder of that name. Nothing depends on it, so failure does not matter."""
-        try:
-            self._request(lambda: self._client.key_value_delete(f"{self._root}/{key}"))
-        except Exception as error:
-            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                raise _lost(error) from error
-
-
-def _status(error: Exception) -> str:
-    """The leading status word of an error; the rest was reworded between releases."""
-    return str(error).split(":", 1)[0].strip()
-
-
-def _lost(error: Exception) -> StoreLostError:
-    if isinstance(error, StoreLostError):
-        return error
-    first = str(error).partition("\n")[0] or type(error).__name__
-    return StoreLostError(f"The job's key-value store does not answer ({first[:200]}).")
+            self.failures += 1
+            first = str(error).partition("\n")[0] or type(error).__name__
+            raise StoreLostError(f"The job's key-value store does not answer ({first[:200]}).") from error

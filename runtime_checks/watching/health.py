@@ -106,7 +106,9 @@ def self_test(observer: Observer) -> str | None:
     probe = Probe()
     observer.thread.probe = probe
     try:
-        value = jax.device_put(np.float32(0), _device())
+        bridge: Any = sys.modules.get("jax._src.xla_bridge")
+        backends = bridge.backends() if hasattr(bridge, "backends") else {}
+        value = jax.device_put(np.float32(0), backends.get("cpu", jax).local_devices()[0])
         plus_one = jax.jit(lambda number: number + 1)
         for _ in range(CALLS):
             plus_one(value)
@@ -115,11 +117,3 @@ def self_test(observer: Observer) -> str | None:
     if probe.seen >= CALLS:
         return None
     return f"of {CALLS} calls of a test program, {probe.seen} were seen"
-
-
-def _device() -> Any:
-    import jax
-
-    bridge: Any = sys.modules.get("jax._src.xla_bridge")
-    backends = bridge.backends() if hasattr(bridge, "backends") else {}
-    return backends.get("cpu", jax).local_devices()[0]

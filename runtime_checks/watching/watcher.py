@@ -12,7 +12,6 @@ from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import after_death
 from spmdlint.runtime_checks.reporting.sentences import count_of
-from spmdlint.runtime_checks.transport.runfolder import RunFolder
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
@@ -94,32 +93,26 @@ class Watcher:
         try:
             self.look()
             self._lost_since = None
-        except StoreLostError as error:
-            if self._last_words is None or not self._last_words.begun:
-                self._bear(error)
-
-    def _bear(self, error: StoreLostError) -> None:
-        """The store does not answer; if that lasts, the checks end."""
-        now = time.monotonic()
-        self._lost_since = self._lost_since or now
-        if now - self._lost_since < PATIENCE:
+        except StoreLostError:  # if that lasts, the checks end
+            if self._last_words is not None and self._last_words.begun:
+                return
+            now = time.monotonic()
+            self._lost_since = self._lost_since or now
+            if now - self._lost_since >= PATIENCE:
+                raise
             self._stop.wait(1.0)
-        else:
-            raise error
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
-        joining, background = self._checks.joining, self._background
-        if joining is not None:
-            return min(TICK, joining.rest())
-        return TICK if background is None else min(TICK, background.rest())
+        due = self._checks.joining or self._background
+        return TICK if due is None else min(TICK, due.rest())
 
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
         checks, ending, folder = self._checks, self._ending, self._job.folder
         if folder is not None and not self._told_launcher and folder.marked("where"):
             self._told_launcher = True
-            folder.put_state(self._job.me, {**self._own.where(), **self._own.build()})
+            folder.states.put(self._job.me, {**self._own.where(), **self._own.build()})
         self._health.look()
         if self._demand.asked():
             self._report()
@@ -136,7 +129,7 @@ class Watcher:
         if ending.verdict is not None:
             self._enforce()
         elif folder is not None and not self._job.interrupted():
-            self._look_for_deaths(folder)
+            self._look_for_deaths()
 
     def _report(self) -> None:
         """Say on demand where all processes are, or what there is to say instead."""
@@ -210,28 +203,25 @@ class Watcher:
             )
             ending.leave()
 
-    def _look_for_deaths(self, folder: RunFolder) -> None:
+    def _look_for_deaths(self) -> None:
         """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
-        me, own, now = self._job.me, self._own, time.monotonic()
-        for process in self._job.others:
-            if folder.gone(process) not in (None, 0):
+        job, own, now = self._job, self._own, time.monotonic()
+        for process in job.others:
+            if job.gone(process) not in (None, 0):
                 self._deaths.setdefault(process, now)
         due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
-        ended = {process: self._others.ended(process) for process in due}
-        dead = {process: state for process, state in ended.items() if state and state["state"] == "died"}
+        ended = self._others.ended_among(due)
+        dead = {process: state for process, state in ended.items() if state["state"] == "died"}
         if not dead:
             return
-        processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
-        if self._background is not None:
-            report = self._background.leader.judge_all()
-            if report is not None:
-                self._ending.declare(report)
-                self._ending.leave()
-        last = own.ledger.last
-        mine = own.where()
-        if last is not None:
-            processes[me] = own.report(last, "calling")
-            processes[me].stack = mine["stack"]
-        threads = {me: sorted(own.racing)} if own.racing else {}
-        self._ending.declare(after_death(dead, "", last.index if last else None, processes, threads))
+        report = self._background.leader.judge(range(job.count)) if self._background is not None else None
+        if report is None:
+            processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
+            last = own.ledger.last
+            if last is not None:
+                processes[job.me] = own.report(last, "calling")
+                processes[job.me].stack = own.where()["stack"]
+            threads = {job.me: sorted(own.racing)} if own.racing else {}
+            report = after_death(dead, "", last.index if last else None, processes, threads)
+        self._ending.declare(report)
         self._ending.leave()

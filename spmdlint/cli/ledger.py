@@ -43,7 +43,7 @@ def main(options: argparse.Namespace) -> int:
 
 def _diff(folder: Path, form: str) -> int:
     from spmdlint.runtime_checks.agreement.offline import compare, explain, load
-    from spmdlint.runtime_checks.recording.retention import earlier
+    from spmdlint.runtime_checks.recording.writing import earlier
 
     if form == "text":
         return explain(folder)

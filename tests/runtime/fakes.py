@@ -110,8 +110,8 @@ class Job:
             self.errors[session.me] = error
             state = "raised"
         if session.checks.active and not isinstance(self.errors.get(session.me), DivergenceError):
-            session.own.publish_quiet(session.job.exchange)
-            session.job.exchange.put_state(session.own.end_state(state, None, None))
+            session.own.publish_quiet(session.job)
+            session.job.put_state(session.own.end_state(state, None, None))
 
 
 def joining(session: Session, within: float = 60.0, **fields: Any) -> Joining:
@@ -146,7 +146,7 @@ class Behind:
             assert background is not None
             background.cadence = AlwaysDue(session.me, count)
             assert joining(session).register()
-            self.listeners.append(Listener(session.job.exchange, functools.partial(self._woken, session)))
+            self.listeners.append(Listener(session.job, functools.partial(self._woken, session)))
         for listener in self.listeners:
             listener.start()
 

@@ -317,10 +317,8 @@ def test_who_raises_after_it_is_told_of() -> None:
             both(session)
             return
         alone(session, "norm", 7)
-        session.own.publish_quiet(session.job.exchange)
-        session.job.exchange.put_state(
-            session.own.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError")
-        )
+        session.own.publish_quiet(session.job)
+        session.job.put_state(session.own.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError"))
         session.checks.active = False  # it has ended
 
     report = verdict(Job(2).run(body, steps_aside=True), {0})

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.background import member as background
+from spmdlint.runtime_checks.calls.modules import pack_texts
 from spmdlint.runtime_checks.ending import closing
 from spmdlint.runtime_checks.ending.closing import Outcome
 from spmdlint.runtime_checks.options import Options
@@ -76,7 +77,7 @@ def test_the_lowered_modules_explain_a_program_that_differs(start: Start) -> Non
             self.constant = constant
 
         def texts(self) -> dict[str, str]:
-            return {"canonical": f"module @f {{\n  one\n  constant {self.constant}\n}}"}
+            return pack_texts({"canonical": f"module @f {{\n  one\n  constant {self.constant}\n}}"})
 
     job = start(3)
     held = [Module(7 if me == 1 else 5) for me in range(3)]  # as an executable holds its own
@@ -219,10 +220,15 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
     watcher = session.watcher(Demand("off"))
-    session.guard.run(watcher._bear, StoreLostError("no answer"))
+
+    def look() -> None:
+        raise StoreLostError("no answer")
+
+    monkeypatch.setattr(watcher, "look", look)
+    session.guard.run(watcher._step)
     assert session.checks.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
-    session.guard.run(watcher._bear, StoreLostError("no answer"))
+    session.guard.run(watcher._step)
     assert not session.checks.active
     assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()
@@ -245,7 +251,7 @@ def test_who_ends_while_the_store_refuses_tells_later(start: Start, monkeypatch:
     ending = threading.Thread(target=job.sessions[1].closing.close, args=(Outcome("raised", None, "ValueError: no"),))
     ending.start()
     limit = time.monotonic() + 30
-    while job.sessions[1].job.exchange.states.get(1) is None and time.monotonic() < limit:
+    while job.sessions[1].job.states.get(1) is None and time.monotonic() < limit:
         time.sleep(0.01)
     report = job.report()
     job.sessions[1].background.over = True  # type: ignore[union-attr]

@@ -11,12 +11,12 @@ from tests.runtime.jobs import HANGS, ROOT
 
 # JAX itself needs what the first two change: it changes for the checks alone.
 GONE = """
-from spmdlint.runtime_checks.intercept import context, seam
-def need(owner, name, real=context.need):
+from spmdlint.runtime_checks.intercept import seam
+def need(owner, name, real=seam.need):
     if name == "compile_or_get_cached":
         raise seam.MissingSeamError(f"there is no {name}")
     return real(owner, name)
-context.need = need
+seam.need = need
 """
 ANOTHER_CLASS = """
 from spmdlint.runtime_checks.intercept import barriers

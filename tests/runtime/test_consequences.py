@@ -198,7 +198,7 @@ def test_a_process_that_compiles_is_told_with_what_it_compiles(tmp_path: Path) -
     program = """
     from jax._src import compiler
     from spmdlint import runtime_checks
-    from spmdlint.runtime_checks.recording import this_process
+    from spmdlint.runtime_checks.agreement import this_process
 
     this_process.COMPILING_AFTER = 0.5
     compiles = compiler.compile_or_get_cached

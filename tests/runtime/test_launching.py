@@ -13,7 +13,7 @@ import pytest
 
 from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.retention import only_run_in, only_writer
+from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -233,7 +233,7 @@ def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text("print('started')\n")
     path = tmp_path / "one.json"
     with path.open("wb") as file:
-        assert only_writer(file.fileno())
+        assert lock(file.fileno())
         second = launched(tmp_path, "-n", "1", option, "one.json", "alone.py")
     assert second.returncode == 2
     assert f"spmdlint: Another run that has not ended writes to {path}. Name a different file.\n" in second.stderr

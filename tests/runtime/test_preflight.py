@@ -6,35 +6,41 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks.agreement.setup import difference, different_sources, meaningful_flags
+from spmdlint.runtime_checks.agreement.setup import meaningful_flags, record, unlike
 from tests.runtime.jobs import rehearse
 
-RECORD = {
-    "devices": 4,
-    "kind": "cpu",
-    "jax": "0.10.2",
-    "jaxlib": "0.10.2",
-    "python": "3.11",
-    "flags": [],
-    "sources": {"train.py": "a", "model.py": "b"},
+FACTS = {
+    "the number of local devices": "4",
+    "the kind of device": "cpu",
+    "the version of jax": "0.10.2",
+    "the version of jaxlib": "0.10.2",
+    "the version of Python": "3.11",
+    "XLA_FLAGS": "none",
 }
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("words", "value"),
     [
-        ("devices", 2, ("the number of local devices", "4", "2")),
-        ("kind", "gpu", ("the kind of device", "cpu", "gpu")),
-        ("jax", "0.10.1", ("the version of jax", "0.10.2", "0.10.1")),
-        ("flags", ["--xla_a=1"], ("XLA_FLAGS", "none", "--xla_a=1")),
+        ("the number of local devices", "2"),
+        ("the kind of device", "gpu"),
+        ("the version of jax", "0.10.1"),
+        ("XLA_FLAGS", "--xla_a=1"),
     ],
 )
-def test_what_changes_programs_is_a_difference(field: str, value: object, words: tuple[str, str, str]) -> None:
-    assert difference(RECORD, {**RECORD, field: value}) == words
+def test_what_changes_programs_is_a_difference(words: str, value: str) -> None:
+    assert unlike(FACTS, {**FACTS, words: value}) == [words]
+    assert unlike(FACTS, FACTS) == []
+
+
+def test_all_that_changes_programs_is_told() -> None:
+    told = record()
+    assert set(told["facts"]) == set(FACTS)
+    assert all(told["facts"].values())
 
 
 def test_what_an_older_process_does_not_tell_is_none() -> None:
-    assert difference(RECORD, {name: value for name, value in RECORD.items() if name != "kind"}) is None
+    assert unlike(FACTS, {name: value for name, value in FACTS.items() if name != "the kind of device"}) == []
 
 
 def test_flags_that_say_where_to_write_do_not_matter() -> None:
@@ -46,9 +52,8 @@ def test_flags_that_say_where_to_write_do_not_matter() -> None:
 
 
 def test_source_files_that_differ_are_named() -> None:
-    theirs = {**RECORD, "sources": {"train.py": "a", "model.py": "c", "eval.py": "d"}}
-    assert different_sources(RECORD, theirs) == ["model.py"]
-    assert difference(RECORD, theirs) is None
+    theirs = {"train.py": "a", "model.py": "c", "eval.py": "d"}
+    assert unlike({"train.py": "a", "model.py": "b", "data.py": "e"}, theirs) == ["model.py"]
 
 
 SHORT = """import os

@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.provenance import Provenance
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
-from spmdlint.runtime_checks.records import MAX_VALUE, QuietRecords, read_record
+from spmdlint.runtime_checks.records import MAX_VALUE, QuietRecord, read_record
 from tests.runtime.fakes import program
 
 MANY = tuple(range(1024))
@@ -24,9 +24,9 @@ def test_many_large_programs_on_many_devices_are_told_in_a_short_text() -> None:
         called = program(f"function_{line}", MANY, devices=tuple(range(65536)))
         site = Site("/home/me/train.py", line, "main", ("/home/me/main.py:3",) * 3)
         calls.note(group, Call(called, site, values=values, names=names), 0, each=True)
-    text = json.dumps({"calls": calls.told([group])})
+    text = json.dumps(calls.told([group]))
     assert len(text) < MAX_VALUE // 8
-    told = read_record(text, QuietRecords, "quiet/0")["calls"][group.key]
+    told = read_record(text, dict[str, list[QuietRecord]], "quiet/0")[group.key]
     assert told[-1]["function"] == "function_99", "the last ones are told"
     assert len(told[-1]["arguments"]) == 1000
     assert "arguments" not in told[0], "unknown, not none"

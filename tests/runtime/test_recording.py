@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.recording.writing import CALLS, Recording
+from spmdlint.runtime_checks.transport.packing import pack
 from tests.runtime.fakes import program
 
 
@@ -121,7 +122,9 @@ LINES = (
     '{"event": 2}',
     '{"group": "g", "members": ["all"]}',
     '{"members": [0]}',
-    '{"program": "d", "record": {"devices": {"runs": [[0, 1000000000]]}}}',
+    f'{{"program": "d", "record": "{pack(b"[0" + b", 0" * (1 << 26))}"}}',
+    f'{{"program": "d", "record": "{pack(b"[0, 1]")}"}}',
+    '{"program": "d", "record": "no pack"}',
     '{"program": "d", "record": {"arguments": 3}}',
     '{"end": {"state": 3}}',
 )

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
+import weakref
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from spmdlint.runtime_checks.calls.call import Call
+from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, main_stack, site_data
-from spmdlint.runtime_checks.calls.given import Values
+from spmdlint.runtime_checks.calls.given import Values, given_digest
 from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
-from spmdlint.runtime_checks.records import Build, Place, State
+from spmdlint.runtime_checks.records import Answer, Build, HistoryRecord, Place, ProgramRecord, Question, State
 from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
-from spmdlint.runtime_checks.transport.exchange import Exchange
+from spmdlint.runtime_checks.transport.exchange import Job
+from spmdlint.runtime_checks.transport.packing import pack
 
 RECENT = 8
 THREADS = 8  # that are named
 COMPILING_AFTER = 5.0  # seconds: from then on, a compilation is worth a word
+PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 
 
 class ThisProcess:
@@ -27,7 +36,7 @@ class ThisProcess:
 
     ``layers`` are the layers of interception, "on" or why not. ``journal`` has the calls, and writes them to the
     recording, if there is one. ``racing`` are the names of the threads that
-    make calls over one set of processes, if there are several.
+    make calls over one set of processes, if there are several. ``state`` and ``end`` are how it is, and how it ended.
     """
 
     def __init__(self, values: Values | None = None, recording: Recording | None = None) -> None:
@@ -38,8 +47,14 @@ class ThisProcess:
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
         self.racing: set[str] = set()
+        self.agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
         self.journal = Journal(self.ledger, recording)
+        self.state = "running"
+        self.end = State()
         self._compiling: tuple[str, float] | None = None
+        self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
+        self._kept = 0  # arguments in the kept explanations
+        self._modules: dict[str, weakref.WeakMethod[Callable[[], Mapping[str, str]]]] = {}
 
     def compiles(self, what: str | None) -> None:
         """Record what the compiler is working on, or None when it is done."""
@@ -56,7 +71,12 @@ class ThisProcess:
         return sorted(name for name, state in self.layers.items() if state != "on")
 
     def build(self) -> Build:
-        return {"versions": versions(), "layers": dict(self.layers)}
+        """What this process runs with: of JAX and jaxlib, as far as they are imported."""
+        versions = {"python": sys.version.split()[0]}
+        for name in ("jax", "jaxlib"):
+            module: Any = sys.modules.get(name)
+            versions[name] = str(getattr(module, "__version__", "?"))
+        return {"versions": versions, "layers": dict(self.layers)}
 
     def notice_threads(self) -> None:
         """Remember the threads that make calls over one set of processes, if there are several."""
@@ -103,6 +123,54 @@ class ThisProcess:
             "index": last.index if last else 0,
         }
 
+    def explain(self, program: Program, call: Call) -> None:
+        """Keep what explains a program, for other processes and in the recording."""
+        record = call.record()
+        self._explained[program.digest] = record
+        if program.module is not None and inspect.ismethod(call.texts):
+            self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
+        self._kept += len(record["arguments"] or ())
+        while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
+            oldest, dropped = self._explained.popitem(last=False)
+            self._modules.pop(oldest, None)
+            self._kept -= len(dropped["arguments"] or ())
+        self.journal.explain(program, lambda: record)
+
+    def explained(self, digest: str) -> ProgramRecord:
+        return self._explained.get(digest, ProgramRecord())
+
+    def told(self, question: Question) -> Answer:
+        """The answer to a question about the calls of this process, as far as it is known."""
+        answer = Answer()
+        if "history" in question:
+            self.journal.drain()
+            answer["history"] = self.history(question["history"])
+        if "program" in question:
+            answer["program"] = self.explained(question["program"])
+        if "given" in question:
+            answer["given"] = self.values.told(self.journal.given.get(question["given"], {}))
+        if "texts" in question:
+            reference = self._modules.get(question["texts"])
+            read = reference() if reference is not None else None
+            answer["texts"] = dict(read()) if read is not None else {}
+        return answer
+
+    def history(self, many: int) -> HistoryRecord:
+        """The last calls, for another process to compare: a table of events, and places in it."""
+        calls = list(self.journal.calls)[-many:]
+        places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
+        groups = self.ledger.groups()
+        return {
+            "state": self.state,
+            "end": self.end,
+            "members": {group.key: list(group.processes) for group in groups},
+            "groups": {group.key: (group.count, group.prefix) for group in groups},
+            "table": [event.record() for event in places],
+            "calls": pack(array("H", [places[event] for event in calls]).tobytes()),
+            "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
+            "quiet": self.quiet.told(groups),
+        }
+
     def report(self, entry: Entry, state: str) -> ProcessReport:
         one = reported(entry.placed(), state)
         one.recent = self.recent(entry)
@@ -115,17 +183,8 @@ class ThisProcess:
         first = group.count - len(calls) + 1
         return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
 
-    def publish_quiet(self, exchange: Exchange) -> None:
+    def publish_quiet(self, job: Job) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""
         recent = self.quiet.told(self.ledger.groups(), recent=True)
         if recent:
-            exchange.quiet.say({"calls": recent})
-
-
-def versions() -> dict[str, str]:
-    """The versions of Python, JAX and jaxlib, as far as they are imported."""
-    found = {"python": sys.version.split()[0]}
-    for name in ("jax", "jaxlib"):
-        module: Any = sys.modules.get(name)
-        found[name] = str(getattr(module, "__version__", "?"))
-    return found
+            job.quiet.say(recent)
