@@ -81,11 +81,16 @@ class Divergence(Struct, frozen=True):
     """The hazards of other branches that this one stands for, and the calls that they are about."""
 
     @property
+    def by_rank(self) -> bool:
+        """Whether the condition asks which process this is."""
+        return self.reason.kind in ("identity", "group")
+
+    @property
     def hazard(self) -> Hazard:
         """The hazard, so that one fault has one code: what the call does takes precedence over the source."""
         if self.call.checkpoint:
             return "checkpoint"
-        if self.reason.kind in ("identity", "group"):
+        if self.by_rank:
             return "loop" if self.loop else "condition"
         return "data" if self.reason.kind in _OF_DATA else "unsteady"
 
@@ -116,7 +121,7 @@ class _Told:
         if place in self._places:
             return  # the same call in the text, of another of the functions of this name that are passed
         self._places.add(place)
-        number = self._by_call.get(other.call.path)
+        number = self._telling_of(other.call, other)
         if number is not None:
             told = self.found[number]
             covered = (other.hazard, other.call.site)
@@ -125,8 +130,14 @@ class _Told:
             return
         if with_calls:
             for call in (other.call, *other.others):
-                self._by_call.setdefault(call.path, len(self.found))
+                if self._telling_of(call, other) is None:
+                    self._by_call[call.path] = len(self.found)
         self.found.append(other)
+
+    def _telling_of(self, call: ParallelCall, other: Divergence) -> int | None:
+        """The divergence that tells of a call, unless it is by data or chance, and another one is by rank."""
+        number = self._by_call.get(call.path)
+        return None if number is None or (other.by_rank and not self.found[number].by_rank) else number
 
 
 def _apart(found: Divergence) -> Iterator[Divergence]:

@@ -17,7 +17,7 @@ from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, Values, certain
 from spmdlint.analysis.inputs.ownrows import ARRAYS, OwnRows
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
-from spmdlint.analysis.variance.alone import Alone
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
@@ -47,7 +47,7 @@ class SharedSplit(Struct, frozen=True):
 
 def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
     """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
-    ev, uses, alone = content.ev, UsesOfKeys(content), Alone(content.ev)
+    ev, uses, conditions = content.ev, UsesOfKeys(content), Conditions(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
     rows = Origins(ev, content.calls, content.reach, OwnRows(table))
     told = set[Site]()
@@ -58,7 +58,7 @@ def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
             told.add(site)
             where = ev.free_frame(site.ref)
             own = content.of(where, site.number)
-            if alone.at(where, site.number) or (own is not None and not _by_branch(ev, own)):
+            if conditions.is_for_one(where, site.number) or (own is not None and not _by_branch(ev, own)):
                 continue
             key = alike.of(where, site.number)
             if key is not None:

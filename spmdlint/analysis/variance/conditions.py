@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Unknown, certain, constant
@@ -39,10 +40,11 @@ _NORMAL = {
     "<=": ("<", True, True),
 }
 _COUNT: Key = ("call", "jax.process_count")
-COUNT_NAMES = frozenset(
+_COUNT_NAMES = frozenset(
     "host_count n_hosts n_processes nprocs num_hosts num_processes num_procs process_count world_size".split()
 )
 """Names of parameters that hold the number of processes."""
+_COUNTS = _COUNT_NAMES | {"device_count"}
 _DEVICES: Key = ("call", "jax.device_count")
 _OWN_DEVICES: Key = ("call", "jax.local_device_count")
 _COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
@@ -63,6 +65,7 @@ class Conditions:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
+        self._for_one: dict[tuple[Code, int], bool] = {}
 
     def key(self, frame: Frame, test: int) -> tuple[Key, bool] | None:
         """A condition in normal form, and whether it holds when the normal form does; None for a join of several.
@@ -113,7 +116,7 @@ class Conditions:
         if isinstance(operation, s.Store):
             return self._value(frame, operation.value, depth - 1)
         if isinstance(operation, s.Parameter):
-            return _COUNT if operation.name in COUNT_NAMES else ("parameter", frame.ref, operation.name)
+            return _COUNT if operation.name in _COUNT_NAMES else ("parameter", frame.ref, operation.name)
         if isinstance(operation, s.Subscript):
             return _NUMBER if self._reads_rank(frame, operation) else None
         if isinstance(operation, s.Attribute):
@@ -328,6 +331,15 @@ class Conditions:
         """Whether control reaches a block only in a single-process job, or never."""
         known = self.assumed(frame, block)
         return known is None or self.one_process(known)
+
+    def is_for_one(self, frame: Frame, number: int) -> bool:
+        """Whether an operation runs only in a single-process job: ``if jax.process_count() == 1: return x``."""
+        if not frame.code.mentions(_COUNTS):
+            return False  # few functions mention one, and this check is the cheapest
+        key = (frame.code, frame.code.function.block_of[number])
+        if key not in self._for_one:
+            self._for_one[key] = self.alone(frame, key[1])
+        return self._for_one[key]
 
     @staticmethod
     def one_process(assumptions: Assumptions) -> bool:

@@ -29,8 +29,8 @@ from spmdlint.analysis.evaluation.values import (
     Value,
 )
 from spmdlint.analysis.variance import outside
-from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, kind_of, passed_on, rest
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.defaults import (
     Options,
     default_values,
@@ -112,7 +112,7 @@ class Origins:
         self._uniform = Uniform(evaluator.project)
         self._outside = OutsideStores(evaluator)
         self._options = Options(evaluator)
-        self._alone = Alone(evaluator)
+        self._conditions = Conditions(evaluator)
         self._verified = Verified(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
@@ -228,7 +228,7 @@ class Origins:
         if scope is function:
             reaching = sorted(self.ev.reaching(frame, number, operation.name))
             agreed = self._verified.stores(frame, number, operation.name)
-            stores = [n for n in reaching if n not in agreed and not self._alone.at(frame, n)]
+            stores = [n for n in reaching if n not in agreed and not self._conditions.is_for_one(frame, n)]
             if len(stores) > 1 and self._is_passed(frame, operation.name):
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
@@ -501,7 +501,7 @@ class Origins:
         places: list[tuple[int, int | None]] = []
         likely: Reason | None = None
         for number, value in returns(self.ev, frame):
-            if self._alone.at(frame, number):
+            if self._conditions.is_for_one(frame, number):
                 continue
             places.append((number, value))
             found = self.of(frame, value) if value is not None else None
