@@ -31,11 +31,10 @@ _OWN = ("data", "identity")
 
 
 class Placed(Struct, frozen=True):
-    """A value that is put on the first of all devices, or on all devices although it is a process's own.
+    """A value that is put on the first of all devices, on ``each`` of them, or on all although it is a process's own.
 
-    ``devices`` says where these are listed, or where their mesh is made; ``each`` whether an array is put on each of
-    those listed. ``reason``, in the second case, is why the value differs, and ``copied`` says whether each device gets
-    a copy of it.
+    ``devices`` says where these are listed, or where their mesh is made; ``reason``, in the last case, why the value
+    differs, and ``copied`` whether each device gets a copy of it.
     """
 
     site: Site

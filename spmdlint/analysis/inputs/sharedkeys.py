@@ -115,9 +115,8 @@ class UsesOfKeys:
     @cached_property
     def _initializing(self) -> set[FunctionRef]:
         """Functions that call such a method, or that are named for it."""
-        functions = [(ref, self.ev.code(ref)) for ref in self.ev.project.functions()]
-        named = {ref for ref, code in functions if _INIT.match(code.function.name)}
-        return named | {ref for ref, code in functions if code.calls_named(INITIALIZERS)}
+        codes = {ref: self.ev.code(ref) for ref in self.ev.project.functions()}
+        return {r for r, each in codes.items() if each.calls_named(INITIALIZERS) or _INIT.match(each.function.name)}
 
     @cached_property
     def _called(self) -> dict[FunctionRef, set[FunctionRef]]:

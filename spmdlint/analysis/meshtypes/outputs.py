@@ -123,8 +123,7 @@ class Outputs:
         callee = self.ev.callee(frame, operation)
         if isinstance(callee, FunctionValue):
             taken, called = self._read_by(callee, depth), self.ev.code(callee.ref).function
-            bound = callee.receiver is not None
-            return passed_to(called, operation, taken.name, bound=bound) if taken is not None else None
+            return passed_to(called, operation, taken.name, bound=callee.receiver is not None) if taken else None
         if not isinstance(callee, External):
             return None
         if callee.name in self.table.rows.first:

@@ -12,6 +12,7 @@ element of a list, and a result of a call that was given different arguments on 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeVar
@@ -239,8 +240,10 @@ class _Search:
 
     def _tries(self, count: int) -> bool:
         """Try the worlds of some processes; whether another unknown came up, and the worlds are to be tried again."""
-        known = len(self.keys)
-        for chosen in itertools.product(*(self._values(key) for key in self.keys)):
+        known, values = len(self.keys), [self._values(key) for key in self.keys]
+        if len(COUNTS) * math.prod(map(len, values)) > MAX_RUNS:  # not one is tried in vain
+            raise UndecidedError
+        for chosen in itertools.product(*values):
             if (count, chosen) not in self.outcomes:
                 self.outcomes[count, chosen] = self._outcome(count, chosen)
                 if len(self.keys) != known:
