@@ -1,7 +1,7 @@
 # All targets make .venv first where it is missing. Another Python: make PYTHON=python3.12 ...
 BIN := .venv/bin
-# Tests of jobs mostly wait for their processes: more of them run at a time than there are cores.
-WORKERS ?= 2
+# Tests wait for the processes that they start, those of jobs most of the time: more run at a time than there are cores.
+WORKERS ?= 3
 JOBS ?= 8
 
 .PHONY: test test-all lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
