@@ -152,9 +152,6 @@ def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionR
 
 
 def _inside(reach: Reach, reason: Reason) -> bool:
-    """Whether a value becomes one of this process in code that runs only while JAX traces, and does not leave it.
-
-    Numbers do where they are drawn, although the host has seeded their generator.
-    """
+    """Whether a value becomes one of this process, as numbers do where they are drawn, in code that is only traced."""
     steps = reason.chain()
     return all(reach.only_traced(step.site.ref) for step in steps[steps.index(reason.cause) :])

@@ -78,8 +78,6 @@ class UsesOfKeys:
     def __init__(self, content: Origins) -> None:
         self.ev = content.ev
         self.content = content
-        folding = content.reach.calling((FOLD,))
-        self._folds = {ref for ref in folding if any(True for _ in keys_of_devices(self.ev, self.ev.free_frame(ref)))}
 
     def in_map(self, callees: Values) -> bool:
         """Whether a map runs a function, itself or through others, that folds the index of a device into a key."""
@@ -111,6 +109,11 @@ class UsesOfKeys:
                 seen.add(ref)
                 pending += self._called.get(ref, ())
         return False
+
+    @cached_property
+    def _folds(self) -> set[FunctionRef]:
+        folding = self.content.reach.calling((FOLD,))
+        return {ref for ref in folding if any(True for _ in keys_of_devices(self.ev, self.ev.free_frame(ref)))}
 
     @cached_property
     def _initializing(self) -> set[FunctionRef]:

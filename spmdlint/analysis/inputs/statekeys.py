@@ -63,21 +63,20 @@ class StateKeys:
 
     def _replicated(self, frame: Frame) -> frozenset[int]:
         """The operations that make what this function replicates, without the keys before one that makes a model."""
-        calls = list(frame.code.calls_in(sorted(self.ev.live_blocks(frame))))
-        own = {number for number, call in calls if self._own_key(frame, call) is not None}
-        copied = (call for _, call in calls if self.ev.may_call(frame, call, *self.table.rows.replicate))
+        calls = dict(frame.code.calls_in(sorted(self.ev.live_blocks(frame))))
+        copied = (call for call in calls.values() if self.ev.may_call(frame, call, *self.table.rows.replicate))
         pending = [each.value for call in copied for each in call.arguments[:1]]
         found: set[int] = set()
         while pending:
             number = pending.pop()
-            operation = frame.code.operations[number]
-            if number in found or number in own:
-                pass
-            elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-                pending += self.ev.reaching(frame, number, operation.name)
-            else:
-                pending += inputs(operation)
+            if number in found:
+                continue
             found.add(number)
+            operation, call = frame.code.operations[number], calls.get(number)
+            if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+                pending += self.ev.reaching(frame, number, operation.name)
+            elif call is None or self._own_key(frame, call) is None:
+                pending += inputs(operation)
         return frozenset(found)
 
     def _own_key(self, frame: Frame, call: s.Call) -> int | None:
