@@ -66,12 +66,14 @@ class VaryingCondition(BranchRule):
     that ends in an exception on one side before a call. Of the operations outside compiled functions, only those count
     that certainly combine data of all processes (`jnp.mean(x)`, `x.mean()` or `(2 * x).sum()` of an array that the
     same function has made by `jax.make_array_from_process_local_data`, or put onto all devices), and `jax.device_put`
-    onto all devices. Other things that differ between processes (clocks, files) have their own rules.
+    onto all devices. Other things that differ between processes (clocks, files) have their own rules. Conditions that
+    are computed from what the fields of several classes keep are reported with `--preview` only.
     """
 
     code = "SPMD301"
     name = "varying-condition"
     several = True
+    partly_preview = True
     hazards = ("condition",)
     way_out = (
         "Make the call on every process and keep only the local work, such as printing or writing, under the "

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -105,15 +105,17 @@ class SharedKey(Rule):
         for found in program.shared_splits():
             place = program.place(found.site)
             what, passed = ("draws rows", "rows") if found.draws else ("splits a key", "keys")
+            made, *way = found.key.chain()
             yield self.finding(
                 message=(
                     f"This {what} for the devices of this process, but every process makes the same key at "
-                    f"{program.where(found.made, place.path)}: devices of different processes draw the same numbers."
+                    f"{program.where(made.site, place.path)}: devices of different processes draw the same numbers."
                 ),
                 place=place,
                 help="Fold in the process index first: jax.random.fold_in(key, jax.process_index()).",
                 related=(
-                    Related(program.place(found.made), "The key is made here, and is the same on every process."),
+                    Related(program.place(made.site), "The key is made here, and is the same on every process."),
+                    *(Related(program.place(step.site), sentence(step.text)) for step in way),
                     Related(program.place(found.given), f"This passes the {passed} to the devices."),
                 ),
             )

@@ -337,7 +337,7 @@ class Program:
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, selected by an index among all devices."""
         if self.multi_process != "never":
-            yield from global_indices(typing_table(), self._facets.content)
+            yield from global_indices(typing_table(), self._facets.content, self._quantities)
 
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
@@ -347,7 +347,7 @@ class Program:
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
         if self.multi_process != "never":
-            for found in shared_splits(typing_table(), self._facets.content):
+            for found in shared_splits(typing_table(), self._facets.content, self._quantities):
                 if self.preview or self._multi.surely_runs_several(found.site.ref.path):
                     yield found
 

@@ -24,7 +24,6 @@ from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
     Arguments,
-    Constant,
     Frame,
     Free,
     FunctionValue,
@@ -33,7 +32,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
     certain,
-    constant,
+    text,
     truth,
 )
 from spmdlint.knowledge.load import Known
@@ -418,6 +417,5 @@ def _assumed_axis(ev: Evaluator, given: Values) -> str | None:
     if not isinstance(default, s.Store) or default.annotation is None:
         return None
     declared = frame.code.operations[default.annotation]
-    known = constant(ev.value(frame, default.value))
     is_name = isinstance(declared, s.Load) and declared.name == "str"
-    return known.value if is_name and isinstance(known, Constant) and isinstance(known.value, str) else None
+    return text(ev.value(frame, default.value)) if is_name else None

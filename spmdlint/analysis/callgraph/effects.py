@@ -40,6 +40,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    text,
 )
 from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
@@ -441,9 +442,8 @@ class Effects:
         position = known.positional.index(known.label)
         if values is None and position < len(arguments.positional):
             values = arguments.positional[position]
-        name = constant(values) if values is not None else None
-        if name is not None:
-            return name.value if isinstance(name.value, str) else None
+        if values is not None and constant(values) is not None:
+            return text(values)
         return template(frame.code.operations, passed(operation, known.label, known.positional))
 
     def _name(self, callee: Applied, site: Site) -> str:

@@ -18,8 +18,8 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
     certain,
-    constant,
     one,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def axis_names_of(ev: Evaluator, mesh: Value) -> Values | None:
     if known is None or known.kind != "mesh" or known.axes is None or not isinstance(mesh, Applied):
         return None
     given = ev.argument(mesh, known.axes)
-    single = constant(given) if given is not None else None
-    if single is not None and isinstance(single.value, str):  # a mesh with one axis may be given its name alone
-        return one(Collection("tuple", (one(Constant(single.value)),)))
+    single = text(given) if given is not None else None
+    if single is not None:  # a mesh with one axis may be given its name alone
+        return one(Collection("tuple", (one(Constant(single)),)))
     return given
 
 

@@ -28,6 +28,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     join,
     one,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name == "builtins.isinstance" and len(given) == 2:
         return is_instance(ev, given)
     if name == "builtins.getattr" and len(given) >= 2:
-        attribute = constant(given[1])
-        if attribute is not None and isinstance(attribute.value, str):
-            wanted = attribute.value
+        wanted = text(given[1])
+        if wanted is not None:
             return ev.each(given[0], lambda v: ev.attribute(v, wanted, frame))
     if name in ("builtins.tuple", "builtins.list") and len(given) == 1:
         inner = certain(given[0])

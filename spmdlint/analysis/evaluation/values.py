@@ -226,6 +226,12 @@ def constant(values: Values) -> Constant | None:
     return value if isinstance(value, Constant) else None
 
 
+def text(values: Values) -> str | None:
+    """The only possible value, if it is a string; None otherwise."""
+    value = constant(values)
+    return value.value if value is not None and isinstance(value.value, str) else None
+
+
 def truth(values: Values) -> bool | None:
     """The truth of a value: True, False, or None if it is not known."""
     answers = {_truth(value) for value in values}

@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.standard import COPIES
+from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
@@ -20,15 +21,17 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Site,
     Value,
-    Values,
     certain,
+    text,
 )
+from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 _READS: tuple[type[s.Operation], ...] = (s.Subscript, s.Call)
 _OWN = "these are for the devices of this process"
@@ -44,9 +47,9 @@ class GlobalIndex(Struct, frozen=True):
     split: Site
 
 
-def global_indices(table: Typing, content: Origins) -> Iterator[GlobalIndex]:
+def global_indices(table: Typing, content: Origins, quantities: Quantities) -> Iterator[GlobalIndex]:
     """Every such choice."""
-    ev, rows = content.ev, Origins(content.ev, content.calls, content.reach, OwnRows(table))
+    ev, rows = content.ev, Origins(content.ev, content.calls, content.reach, OwnRows(table, quantities))
     for ref in ev.project.functions():
         frame = ev.free_frame(ref)
         live = ev.live_blocks(frame)
@@ -69,41 +72,23 @@ def _chosen(ev: Evaluator, table: Typing, frame: Frame, operation: s.Operation) 
     return None
 
 
-def split_for_own_devices(table: Typing, values: Values) -> Site | None:
-    """Where keys may be split into as many as this process has devices, and into no other number."""
-    own = [v.site for v in values if isinstance(v, Applied) and v.name in table.rows.split_own]
-    if own:
-        return own[0]
-    splits = [v for v in values if isinstance(v, Applied) and v.name in table.rows.split]
-    counts = [_count(split) for split in splits]
-    local = all(isinstance(c, Applied) and c.name in table.rows.local_count for c in counts)
-    return splits[0].site if splits and local else None
-
-
-def _count(split: Applied) -> Value | None:
-    given = split.arguments.keyword("num")
-    if given is None and len(split.arguments.positional) > 1:
-        given = split.arguments.positional[1]
-    return certain(given) if given is not None else None
-
-
 class OwnRows(Property):
     """As many keys or rows as this process has devices, where they are split or drawn, or are given that shape."""
 
-    def __init__(self, table: Typing) -> None:
+    def __init__(self, table: Typing, quantities: Quantities) -> None:
         self.table = table
+        self.quantities = quantities
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        split = split_for_own_devices(self.table, origins.ev.value(frame, number))
-        if split is not None:
-            return Reason(split, _OWN, "own")
         if isinstance(operation, s.Item) and operation.star:
             return self._but_one(origins.ev, frame, operation)
+        if isinstance(operation, s.Subscript) and text(origins.ev.value(frame, operation.index)) is not None:
+            return origins.of(frame, operation.base)
         if isinstance(operation, (s.Item, s.Subscript)):
             element = of_element(origins, frame, operation)
             return element if element != CONTINUE else None
-        if isinstance(operation, s.Display):
-            return origins.any_of(frame, operation.elements)
+        if isinstance(operation, (s.Display, s.DictDisplay)):
+            return origins.any_of(frame, inputs(operation))
         if isinstance(operation, s.Attribute):
             owners = origins.ev.objects.by_name.owners(frame, operation.base, operation.name)
             made = (o.cls for o in ordered(owners) if isinstance(o, Instance))
@@ -116,34 +101,36 @@ class OwnRows(Property):
         if self._makes(origins.ev, frame, operation, callee):
             return Reason(Site(frame.ref, number), _OWN, "own")
         named = method.name if isinstance(method, s.Attribute) else ""
-        puts = isinstance(callee, External) and callee.name.startswith(ARRAYS)
-        if puts or isinstance(callee, ClassValue) or named in COPIES:
+        if isinstance(callee, External) and not callee.name.startswith(ARRAYS):
+            return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "batches"))
+        if isinstance(callee, (External, ClassValue)) or named in COPIES:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         return CONTINUE if isinstance(callee, FunctionValue) else None
 
     def _makes(self, ev: Evaluator, frame: Frame, call: s.Call, callee: Value | None) -> bool:
-        """Whether a call draws so many, or reshapes what it is given to so many."""
+        """Whether a call splits a key into so many, draws so many, or reshapes what it is given to so many."""
         given = [argument.value for argument in call.arguments if argument.keyword is None]
         method, name = frame.code.operations[call.function], callee.name if isinstance(callee, External) else ""
         shape = None
-        if self.table.exact.get(name) == "draw":
-            shape = passed(call, "shape", ("key", "shape"))
+        if ev.may_call(frame, call, *self.table.rows.split_own):
+            return True
+        splits = ev.may_call(frame, call, *self.table.rows.split)
+        if splits or self.table.exact.get(name) == "draw":
+            shape = passed(call, size := "num" if splits else "shape", ("key", size))
         elif name == f"{ARRAYS}{_RESHAPE}" and len(given) > 1:
             shape = given[1]
         elif isinstance(method, s.Attribute) and method.name == _RESHAPE and given:
             shape = given[0]
-        return shape is not None and self._leads_with_own(ev, frame, shape)
+        return shape is not None and self._leads_with_own(frame, shape)
 
-    def _leads_with_own(self, ev: Evaluator, frame: Frame, shape: int) -> bool:
-        """Whether the first dimension of a shape is the number of this process's devices."""
-        operation = frame.code.operations[resolved(ev, frame, shape)]
+    def _leads_with_own(self, frame: Frame, shape: int) -> bool:
+        """Whether a number, or the first dimension of a shape, is the number of this process's devices."""
+        operation = frame.code.operations[resolved(self.quantities.ev, frame, shape)]
         if isinstance(operation, s.Binary) and operation.operator == "+":
-            return self._leads_with_own(ev, frame, operation.left)
+            return self._leads_with_own(frame, operation.left)
         first = operation.elements[0] if isinstance(operation, s.Display) and operation.elements else shape
-        return self._counts_own(certain(ev.value(frame, first)))
-
-    def _counts_own(self, value: Value | None) -> bool:
-        return isinstance(value, Applied) and value.name in self.table.rows.local_count
+        count = self.quantities.of(frame, first)
+        return count is not None and (count.role, count.unit) == ("count", "local")
 
     def _but_one(self, ev: Evaluator, frame: Frame, rest: s.Item) -> Reason | None:
         """The keys but those for the host: ``key, *keys = split(key, own + 1)``."""
@@ -152,8 +139,6 @@ class OwnRows(Property):
         count = call.arguments[1:2] if isinstance(call, s.Call) else ()
         splits = bool(count) and ev.may_call(frame, call, *self.table.rows.split)
         more = frame.code.operations[count[0].value] if splits else None
-        if not isinstance(more, s.Binary) or more.operator != "+":
+        if not isinstance(more, s.Binary) or certain(ev.value(frame, more.right)) != Constant(rest.index):
             return None
-        devices, kept = (certain(ev.value(frame, each)) for each in (more.left, more.right))
-        own = self._counts_own(devices) and kept == Constant(rest.index)
-        return Reason(Site(frame.ref, split), _OWN, "own") if own else None
+        return Reason(Site(frame.ref, split), _OWN, "own") if self._leads_with_own(frame, count[0].value) else None

@@ -1,7 +1,8 @@
 """The units of counts and indices: processes, the devices of all processes, or the devices of this process.
 
 As units are checked in physics: `jax.process_index()` is the index of a process, and has no meaning in a list of
-devices. A value has a known unit or none; what is computed from two units has none.
+devices. A value has a known unit or none. The devices of all, divided by those of one process, are the processes, and
+so on; what is computed from two units otherwise has none.
 
 A number that was divided by the number of processes is one process's portion. To share it among the devices, it must be
 divided by the number of this process's devices; if it is divided by the number of all devices, the number of processes
@@ -34,6 +35,12 @@ from spmdlint.program import summary as s
 
 Role = Literal["count", "place", "list"]
 _DEPTH = 6
+_COMPUTED: dict[tuple[Unit, str, Unit], Unit] = {
+    ("device", "//", "local"): "process",
+    ("device", "//", "process"): "local",
+    ("local", "*", "process"): "device",
+    ("process", "*", "local"): "device",
+}
 _KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
 
 
@@ -77,7 +84,19 @@ class Quantities:
             return self._kept(frame, operation, depth)
         if isinstance(operation, s.Call):
             return self._of_call(frame, operation, depth)
+        if isinstance(operation, s.Binary):
+            return self._computed(frame, number, operation, depth)
         return None
+
+    def _computed(self, frame: Frame, number: int, operation: s.Binary, depth: int) -> Quantity | None:
+        """The count that a product or a quotient of two others is."""
+        sides = [self.of(frame, each, depth - 1) for each in (operation.left, operation.right)]
+        counts = [each for each in sides if each is not None and each.role == "count"]
+        unit = _COMPUTED.get((counts[0].unit, operation.operator, counts[1].unit)) if len(counts) == 2 else None
+        if unit is None:
+            return None
+        one, other = (f"({each.text})" if " " in each.text else each.text for each in counts)
+        return Quantity("count", unit, Site(frame.ref, number), f"{one} {operation.operator} {other}")
 
     def mapped_over_all(self, mapped: Applied) -> bool:
         """Whether a map over the devices of all processes takes from each a row for every device of its own."""

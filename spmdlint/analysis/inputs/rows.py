@@ -12,7 +12,7 @@ from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
-from spmdlint.analysis.evaluation.values import Arguments, External, Frame, FunctionValue, Instance, certain, constant
+from spmdlint.analysis.evaluation.values import Arguments, External, Frame, FunctionValue, Instance, certain, text
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.element import of_element
@@ -87,8 +87,7 @@ class Rows(Property):
         """The rows of an entry or a part of a batch, which has as many as its other entries."""
         if isinstance(operation, s.Item):
             return origins.of(frame, operation.value)
-        key = constant(self.ev.value(frame, operation.index))
-        return origins.of(frame, operation.base) if key is not None and isinstance(key.value, str) else None
+        return origins.of(frame, operation.base) if text(self.ev.value(frame, operation.index)) is not None else None
 
     def _call(self, origins: Origins, frame: Frame, call: s.Call) -> Answer:
         for callee in ordered(self.ev.value(frame, call.function)):
@@ -145,8 +144,7 @@ class Rows(Property):
 
     def _by_pattern(self, origins: Origins, frame: Frame, call: s.Call, array: int, pattern: int) -> Reason | None:
         """The rows of ``repeat(x, "b d -> n b d", n=count)``: a new first axis, or the array's own."""
-        written = constant(self.ev.value(frame, pattern))
-        before, _, after = str(written.value if written is not None else "").partition("->")
+        before, _, after = (text(self.ev.value(frame, pattern)) or "").partition("->")
         first = after.split()[:1]
         size = next((each.value for each in call.arguments if [each.keyword] == first), None)
         if size is not None:

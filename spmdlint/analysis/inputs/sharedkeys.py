@@ -16,7 +16,9 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, Values, certain
 from spmdlint.analysis.inputs.ownrows import ARRAYS, OwnRows
+from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
+from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
@@ -34,22 +36,22 @@ _STEPS = frozenset("step epoch iteration global_step update_step num_steps".spli
 
 
 class SharedSplit(Struct, frozen=True):
-    """The split, the call of a map that takes its keys, and where the split key is made.
+    """The split, the call of a map that takes its keys, and the way of the key from where it is made.
 
     ``draws``: it is not a split, but draws rows for the devices.
     """
 
     site: Site
     given: Site
-    made: Site
+    key: Reason
     draws: bool
 
 
-def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
+def shared_splits(table: Typing, content: Origins, quantities: Quantities) -> Iterator[SharedSplit]:
     """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
     ev, uses, conditions = content.ev, UsesOfKeys(content), Conditions(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
-    rows = Origins(ev, content.calls, content.reach, OwnRows(table))
+    rows = Origins(ev, content.calls, content.reach, OwnRows(table, quantities))
     told = set[Site]()
     for frame, given, call in _calls_over_rows(table, content, uses):
         taken = () if uses.in_map(ev.value(frame, call.function)) else call.arguments
@@ -63,7 +65,7 @@ def shared_splits(table: Typing, content: Origins) -> Iterator[SharedSplit]:
             key = alike.of(where, site.number)
             if key is not None:
                 drawn = next((step.site for step in key.chain() if step.kind == _DRAWN), None)
-                yield SharedSplit(drawn or site, Site(frame.ref, given), key.source.site, drawn is not None)
+                yield SharedSplit(drawn or site, Site(frame.ref, given), key, drawn is not None)
 
 
 def _by_branch(ev: Evaluator, reason: Reason) -> bool:
@@ -193,10 +195,12 @@ class AlikeKey(Property):
         return counted and self.content.of(frame, number) is None
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
-        """Whether a seed is a constant, a setting, or a parameter that has a default or is named a seed."""
+        """Whether a seed is a constant, agreed, a setting, or a parameter that has a default or is named a seed."""
         operation = frame.code.operations[frame.code.root_of(seed)]
         if self.content.of(frame, seed) is not None:
             return False
+        if is_agreed(self.content.ev, frame, seed):
+            return True
         if isinstance(operation, s.Parameter):
             formals = frame.code.function.formals
             return "seed" in operation.name.lower() or any(

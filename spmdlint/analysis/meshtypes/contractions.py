@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from spmdlint.analysis.evaluation.values import Collection, Constant, Site, Values, certain, constant
+from spmdlint.analysis.evaluation.values import Collection, Constant, Site, Values, certain, constant, text
 from spmdlint.analysis.meshtypes.states import ALIKE, Held, Layout, Leaf, Mark, leaf_of
 from spmdlint.program import summary as s
 
@@ -67,11 +67,10 @@ def layout_of_letters(equation: Values, operands: Sequence[Leaf]) -> Layout | No
 
 def _terms(equation: Values, operands: Sequence[Leaf]) -> tuple[list[str], str]:
     """The letters of each operand and of the result; no terms if the equation is not known, or not written in full."""
-    known = constant(equation)
-    text = known.value.replace(" ", "") if known is not None and isinstance(known.value, str) else ""
-    given, _, result = text.partition("->")
+    letters = (text(equation) or "").replace(" ", "")
+    given, _, result = letters.partition("->")
     terms = given.split(",")
-    return (terms, result) if _EQUATION.fullmatch(text) and len(terms) == len(operands) else ([], "")
+    return (terms, result) if _EQUATION.fullmatch(letters) and len(terms) == len(operands) else ([], "")
 
 
 def laid_out(result: Leaf, operands: Sequence[Leaf]) -> Leaf:

@@ -10,17 +10,7 @@ from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import (
-    Applied,
-    Called,
-    External,
-    Frame,
-    Free,
-    Member,
-    Site,
-    Unknown,
-    constant,
-)
+from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, Free, Member, Site, Unknown, text
 from spmdlint.analysis.placement.kinds import (
     ALL_DEVICES,
     COMPUTED,
@@ -147,8 +137,7 @@ class Placement:
         """Whether a part is taken of an array over all devices: all processes run that, above all if it is split."""
         if not any(isinstance(value, _ARRAYS) for value in self.ev.value(frame, taken.base)):
             return False
-        key = constant(self.ev.value(frame, taken.index))
-        if (key is not None and isinstance(key.value, str)) or not self.may_span(frame, taken.base):
+        if text(self.ev.value(frame, taken.index)) is not None or not self.may_span(frame, taken.base):
             return False
         if self.split(frame, taken.base):
             return True

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     ModuleValue,
     certain,
     constant,
+    text,
 )
 from spmdlint.analysis.variance.narrowed import arm_of_none, where_none
 from spmdlint.analysis.variance.outside import NAMESPACES
@@ -107,9 +108,9 @@ class Options:
         return found
 
     def _keep(self, found: dict[str, list[tuple[Frame, int]]], frame: Frame, name: int, default: int) -> None:
-        spelled = constant(self.ev.value(frame, name))
-        if spelled is not None and isinstance(spelled.value, str):
-            found.setdefault(spelled.value.lstrip("-").replace("-", "_"), []).append((frame, default))
+        spelled = text(self.ev.value(frame, name))
+        if spelled is not None:
+            found.setdefault(spelled.lstrip("-").replace("-", "_"), []).append((frame, default))
 
 
 def passes_value(ev: Evaluator, caller: Frame, number: int) -> bool:

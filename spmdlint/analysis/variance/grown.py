@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    text,
 )
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.emptiness import of_question
@@ -123,13 +124,13 @@ def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> b
     put = operations[number]
     if not isinstance(put, s.StoreSubscript):
         return True
-    key = constant(ev.value(frame, put.index))
-    if key is None or not isinstance(key.value, str):
+    key = text(ev.value(frame, put.index))
+    if key is None:
         return False
     others = [operations[other] for other in filling if other != number]
     keys = [other.index for other in others if isinstance(other, s.StoreSubscript)]
     keys += [k for _, made in frame.code.of_kind(s.DictDisplay) for k in made.keys if k is not None]
-    return all(constant(ev.value(frame, other)) != key for other in keys)
+    return all(text(ev.value(frame, other)) != key for other in keys)
 
 
 def of_other_lengths(one: Values, other: Values) -> bool:

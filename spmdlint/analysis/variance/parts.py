@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain, constant
+from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain, text
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Known
@@ -90,29 +90,25 @@ def _ends(content: Origins, frame: Frame, number: int) -> tuple[int, int] | None
     return None
 
 
-def _written(content: Origins, frame: Frame, text: s.FString) -> tuple[int, int] | None:
+def _written(content: Origins, frame: Frame, written: s.FString) -> tuple[int, int] | None:
     """The values between ``[`` and ``:``, and between ``:`` and ``]``."""
-    texts = [_text(constant(content.ev.value(frame, part))) for part in text.parts]
+    texts = [text(content.ev.value(frame, part)) for part in written.parts]
     for place, between in enumerate(texts[1:-1], 1):
         if between == ":" and place >= 2 and place + 2 < len(texts):
             before, behind = texts[place - 2], texts[place + 2]
             if before is not None and behind is not None and before.endswith("[") and behind.startswith("]"):
-                return text.parts[place - 1], text.parts[place + 1]
+                return written.parts[place - 1], written.parts[place + 1]
     return None
 
 
 def _formatted(content: Origins, frame: Frame, call: s.Call, method: s.Attribute) -> tuple[int, int] | None:
     """The values that ``"...[{}:{}]".format(...)`` puts between the brackets."""
-    template = _text(constant(content.ev.value(frame, method.base)))
+    template = text(content.ev.value(frame, method.base))
     if template is None or not template.endswith(_BOUNDS) or any(argument.keyword for argument in call.arguments):
         return None
     values = [argument.value for argument in call.arguments]
     fits = len(values) == template.count("{}") and not any(argument.star for argument in call.arguments)
     return (values[-2], values[-1]) if fits else None
-
-
-def _text(known: Constant | None) -> str | None:
-    return known.value if known is not None and isinstance(known.value, str) else None
 
 
 _WHICH = ("identity", "group")
