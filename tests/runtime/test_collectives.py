@@ -23,7 +23,7 @@ from tests.runtime.jobs import ROOT, rehearse
 
 YES, NO, UNKNOWN = Communication.YES, Communication.NO, Communication.UNKNOWN
 
-# One process with 128 devices stands for 16 hosts of 8: which process owns a device is only a number to the readers.
+# One process with 64 devices stands for 4 hosts of 16: which process owns a device is only a number to the readers.
 LOWER = """
 import json, os, sys
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={sys.argv[1]}"
@@ -123,7 +123,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module", params=[8, 128], ids=["8 devices", "128 devices"])
+@pytest.fixture(scope="module", params=[8, 64], ids=["8 devices", "64 devices"])
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     script = tmp_path_factory.mktemp("lower") / "lower.py"
     script.write_text(LOWER)

@@ -318,8 +318,8 @@ def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(writing, "RECENT_VALUES", 20)
     for number in range(2):
         process = Process(tmp_path, number)
-        for step in range(CALLS // 1000 + 750):
-            process.make(STEP, 3, 1000)
+        for step in range(CALLS // 500 + 750):
+            process.make(STEP, 3, 500)
             value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 800)))
             process.recording.write_program(value.digest, value.decisive())
             process.make(value, 4)
