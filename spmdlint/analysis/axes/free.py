@@ -13,7 +13,6 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.axes.derived import rules_of, takes_derivatives
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.wrapped import escapes
@@ -419,3 +418,35 @@ def _assumed_axis(ev: Evaluator, given: Values) -> str | None:
     declared = frame.code.operations[default.annotation]
     is_name = isinstance(declared, s.Load) and declared.name == "str"
     return text(ev.value(frame, default.value)) if is_name else None
+
+
+_DEPTH = 6
+
+
+def takes_derivatives(calls: Calls, callee: Value | None, depth: int = _DEPTH) -> bool:
+    """Whether a value runs its function under `jax.grad` or the like, perhaps inside of a `jit`."""
+    known = calls.knowledge.get(getattr(callee, "name", "")) if callee is not None else None
+    if known is None or known.derives or depth == 0:
+        return known is not None and known.derives
+    if not isinstance(callee, Applied) or not known.function:
+        return False
+    return any(takes_derivatives(calls, each, depth - 1) for each in calls.functions_in(known, callee.arguments))
+
+
+def rules_of(calls: Calls, callee: Value) -> Iterator[FunctionValue]:
+    """The functions of the project that a function with a derivative of its own is given: ``f.defvjp(fwd, bwd)``.
+
+    They are looked for in its file.
+    """
+    known = calls.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+    if known is None or known.derived_by is None or not isinstance(callee, Applied):
+        return
+    names, path = frozenset((known.derived_by,)), callee.site.ref.path
+    for function in calls.ev.project.modules[path].summary.functions:
+        frame = calls.ev.free_frame(FunctionRef(path, function.index))
+        for call in frame.code.calls_named(names).values():
+            method = frame.code.operations[call.function]
+            if not isinstance(method, s.Attribute) or certain(calls.ev.value(frame, method.base)) != callee:
+                continue
+            given = (certain(calls.ev.value(frame, argument.value)) for argument in call.arguments)
+            yield from (each for each in given if isinstance(each, FunctionValue))

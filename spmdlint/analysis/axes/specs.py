@@ -7,7 +7,6 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.axes.guards import asked_before
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
 from spmdlint.analysis.callgraph.calls import Axes, Calls
@@ -21,11 +20,14 @@ from spmdlint.analysis.evaluation.values import (
     Collection,
     Constant,
     DictionaryValue,
+    Frame,
     Site,
     Values,
     certain,
 )
+from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 
 class AxisNotInMesh(Struct, frozen=True):
@@ -296,3 +298,31 @@ def _is_listed(use: MapUse) -> bool:
         if isinstance(operation, s.DictDisplay) and use.site.number in operation.values:
             return True
     return False
+
+
+def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:
+    """Whether an undecided condition around an operation tests one of these values for more than being None."""
+    wanted = {name for value in values for name in _names(frame, value)}
+    if not wanted:
+        return False
+    live = evaluator.live_blocks(frame)
+    for branch in Control(evaluator).choosing(frame, (number,), None):
+        both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
+        if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
+            return True
+    return False
+
+
+def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:
+    """The names in an expression; ``asked``: those passed to a call, or to a comparison other than with None."""
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Load):
+        if not asked:
+            yield operation.name
+        return
+    if isinstance(operation, s.Compare) and set(operation.operators) <= {"is", "is not"}:
+        return
+    if isinstance(operation, (s.Call, s.Compare)):
+        asked = False
+    for value in inputs(operation):
+        yield from _names(frame, value, asked=asked)

@@ -37,8 +37,8 @@ from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
-from spmdlint.analysis.variance.otherranks import told_by_others, waits_for_others
 from spmdlint.analysis.variance.raised import ways
+from spmdlint.analysis.variance.sources import told_by_others, waits_for_others
 from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.analysis.worlds.search import Worlds

@@ -31,8 +31,8 @@ from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import BY_LENGTH, REMAINDER
 from spmdlint.analysis.variance.origins import Reason
-from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
+from spmdlint.analysis.variance.sources import is_of_others, told_by_others
 from spmdlint.analysis.variance.texts import LONGEST
 from spmdlint.analysis.variance.writtenshapes import in_words, several_shapes, written_shapes
 from spmdlint.analysis.worlds.search import Worlds

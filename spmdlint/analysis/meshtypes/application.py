@@ -35,7 +35,6 @@ from spmdlint.analysis.meshtypes.contractions import (
     summand,
 )
 from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
-from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
 from spmdlint.analysis.meshtypes.scalars import is_reduction, reduced_to_one
@@ -59,7 +58,7 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer, from_here
-from spmdlint.knowledge.typing import Typed
+from spmdlint.knowledge.typing import Optimizers, Typed
 from spmdlint.program import summary as s
 
 MAX_DEPTH = 16
@@ -502,3 +501,36 @@ _ARRAY_METHODS = frozenset(
 
 def _is_array_method(name: str) -> bool:
     return name in _ARRAY_METHODS
+
+
+_DEPTH = 4
+
+
+def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Site) -> Type:
+    """The result of an optimizer's ``update``: updates, and a state, which is not what is applied."""
+    if not isinstance(method, Member) or not _is_optimizer(method.base):
+        return updates
+    state = replace(updates, marks=frozenset(mark for mark in updates.marks if mark.fact == "gradient"))
+    if _bends(table, method.base, _DEPTH):
+        shares = {mark.axis for mark in updates.marks if mark.fact == "gradient"}
+        updates = replace(updates, marks=updates.marks | {Mark("bent", axis, site) for axis in shares})
+    return Row((updates, state))
+
+
+def straightened(result: Leaf) -> Leaf:
+    """The parameters after a step: code that averages them averages models on purpose."""
+    return replace(result, marks=frozenset(mark for mark in result.marks if mark.fact != "bent"))
+
+
+def _is_optimizer(value: Value) -> bool:
+    return isinstance(value, Applied) and value.name.startswith("optax.")
+
+
+def _bends(table: Optimizers, optimizer: Value | None, depth: int) -> bool:
+    """Whether an optimizer certainly does more than scale and sum."""
+    if not isinstance(optimizer, Applied) or depth == 0:
+        return False
+    if optimizer.name in table.bending:
+        return True
+    parts = optimizer.arguments.positional if optimizer.name in table.made_of else ()
+    return any(_bends(table, certain(part), depth - 1) for part in parts)

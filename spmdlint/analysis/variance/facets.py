@@ -17,7 +17,7 @@ from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.inside import Inside
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
-from spmdlint.analysis.variance.made import Made
+from spmdlint.analysis.variance.madeof import Made
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.owndevice import OwnDevice
 from spmdlint.analysis.variance.presence import Presence

@@ -28,7 +28,6 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.arguments import is_partial
-from spmdlint.analysis.variance.complements import are_complements
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.element import of_element
@@ -52,7 +51,7 @@ from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.strides import StridedElements
 from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
-from spmdlint.analysis.variance.windows import Windows, cut_by, resolved
+from spmdlint.analysis.variance.windows import Windows, are_complements, cut_by, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s

@@ -21,8 +21,10 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Member,
     ModuleValue,
+    Site,
     constant,
 )
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -156,3 +158,17 @@ class MadeOf:
             found = frozenset(load.name for load in loads if isinstance(load, s.Load) and load.name in names)
             self._looks[ref] = found
         return found
+
+
+class Made(Property):
+    """The value is made by a call of a library or of a generator, or is written out."""
+
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
+        if isinstance(operation, s.Call):
+            project = origins.ev.project
+            callees = [v for v in origins.ev.value(frame, operation.function) if isinstance(v, FunctionValue)]
+            if callees and not any(project.function(callee.ref).generator for callee in callees):
+                return CONTINUE
+        elif not isinstance(operation, (s.Display, s.Collected)):
+            return CONTINUE
+        return Reason(Site(frame.ref, number), "the data that is shared out is made here", "made")

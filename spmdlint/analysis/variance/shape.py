@@ -17,7 +17,6 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.transfers import whole_result
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
-from spmdlint.analysis.variance.complements import JOINED, are_complements
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
@@ -27,7 +26,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Proper
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
-from spmdlint.analysis.variance.windows import Windows
+from spmdlint.analysis.variance.windows import JOINED, Windows, are_complements
 from spmdlint.analysis.variance.writtenshapes import several_shapes
 from spmdlint.program import summary as s
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
-from spmdlint.analysis.variance.draws import drawn_in_round
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sources import drawn_in_round
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 

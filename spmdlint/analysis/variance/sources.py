@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 
+from spmdlint.analysis.callgraph.effects import ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed, passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -26,9 +28,9 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.variance.draws import drawn
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known, Variable
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -240,3 +242,54 @@ def _in_a_bucket(value: Value) -> bool:
 
 def _functions(arguments: Arguments) -> list[FunctionValue]:
     return [value for values in arguments.positional for value in values if isinstance(value, FunctionValue)]
+
+
+def source_function(ev: Evaluator, reason: Reason) -> str:
+    """The name of the library's function, called, or attribute that is the source of a reason; otherwise empty."""
+    site = reason.source.site
+    read = ev.project.function(site.ref).operations[site.number]
+    known = certain(ev.value(ev.free_frame(site.ref), read.function if isinstance(read, s.Call) else site.number))
+    return known.name if isinstance(known, External) else ""
+
+
+_TEXT = "each process draws numbers of its own here"
+
+
+def drawn(site: Site, generator: Reason | None) -> Reason | None:
+    """Why the numbers vary that a generator draws, which varies because of ``generator``."""
+    if generator is None or generator.kind != "identity":
+        return generator
+    return Reason(site, _TEXT, "data", generator)
+
+
+def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[int]) -> Reason | None:
+    """Why a value varies that is drawn anew in each iteration of a loop."""
+    block_of = frame.code.function.block_of
+    body = frame.code.flow.loop_body(block_of[loop])
+    found = content.any_of(frame, values)
+    cause = None if found is None or found.kind != "data" else found.cause
+    if cause is None or cause.text != _TEXT or cause.site.ref != frame.ref:
+        return None
+    return found if block_of[cause.site.number] in body else None
+
+
+_OF_JAX = ("jax.", "orbax.", "flax.")
+
+
+def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason: Reason) -> bool:
+    """Whether variance comes from the rank of such a process, in a program where each process has its own JAX."""
+    name = source_function(evaluator, reason)
+    if not name or multi.surely_runs_several(path):
+        return False
+    known = evaluator.knowledge.get(name)
+    return known is not None and known.source == "identity" and not known.name.startswith("jax.")
+
+
+def waits_for_others(call: ParallelCall) -> bool:
+    """Whether a call waits for such processes: what JAX launches runs on the devices of one of them."""
+    return call.strength == "strong" and not str(call.same).startswith(_OF_JAX)
+
+
+def is_of_others(call: ParallelCall) -> bool:
+    """Whether a call is such a library's own: what JAX compiles around it may differ between processes."""
+    return isinstance(call.same, str) and waits_for_others(call)

@@ -19,7 +19,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.reason import surest
-from spmdlint.analysis.variance.sourcecall import source_function
+from spmdlint.analysis.variance.sources import source_function
 from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"

@@ -245,3 +245,16 @@ def _end(frame: Frame, number: int) -> int | None:
     """An argument of `slice`, in which None stands for an end that is left out."""
     operation = frame.code.operations[number]
     return None if isinstance(operation, s.Const) and operation.value is None else number
+
+
+JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
+"""Functions that concatenate arrays."""
+
+
+def are_complements(origins: Origins, frame: Frame, number: int) -> bool:
+    """Whether several of the joined arrays vary because of one source: their total may be the same everywhere."""
+    parts = frame.code.operations[frame.code.root_of(number)]
+    if not isinstance(parts, s.Display):
+        return False
+    sources = [found.source.site for each in parts.elements if (found := origins.of(frame, each)) is not None]
+    return len(set(sources)) < len(sources)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from spmdlint.analysis.evaluation.arms import fails, is_quiet
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -52,7 +52,8 @@ class Job(Struct, frozen=True):
     """What all processes of a world run: a function, in which some calls are looked at, or how long other values are.
 
     ``rebound`` are the names that functions inside others may change at any time; ``value_of`` gives an unknown.
-    ``answers`` are those that the conditions of the function have had so far, by the number of the condition.
+    ``answers`` are those that the conditions of the function have had so far, by the number of the condition; ``fixed``
+    is what is the same in all worlds of values that are not followed.
     """
 
     ev: Evaluator
@@ -63,6 +64,14 @@ class Job(Struct, frozen=True):
     value_of: Callable[[Key, Given], int]
     answers: dict[int, set[str]]
     uniform: Uniform
+    fixed: dict[tuple[Frame, int], Any] = field(default_factory=dict)
+
+
+class _Varying(Struct, frozen=True):
+    """An operation that is not the same in all worlds, and the function of the process that it asks, if any."""
+
+    asked: str
+    varies: bool
 
 
 class Made(Struct, frozen=True):
@@ -278,17 +287,23 @@ class Process:
 
     def _unknown(self, active: Activation, number: int, *parts: Hashable, loose: bool = False) -> Any:
         """What an operation gives, if it is known apart from this process; else an unknown."""
-        frame = active.frame
+        place = (active.frame, number)
+        if place not in self.job.fixed:
+            self.job.fixed[place] = self._fixed(*place)
+        known = self.job.fixed[place]
+        if not isinstance(known, _Varying):
+            return known
+        asked = self._of_process(known.asked)
+        return Unknown((active.frame.ref, number, *parts), loose=loose or known.varies) if asked is None else asked
+
+    def _fixed(self, frame: Frame, number: int) -> Any:
+        """What an operation gives in all worlds, or else what it asks of them."""
         known = certain(self.ev.value(frame, number))
         if isinstance(known, Constant) and isinstance(known.value, (int, str, float, type(None))):
             return known.value
-        asked = self._of_process(known.name) if isinstance(known, Applied) else None
-        if asked is not None:
-            return asked
         if isinstance(known, (External, FunctionValue)):
             return known
-        loose = loose or self.job.varies(frame, number)
-        return Unknown((frame.ref, number, *parts), loose=loose)
+        return _Varying(known.name if isinstance(known, Applied) else "", self.job.varies(frame, number))
 
     def _of_process(self, name: str) -> int | None:
         """What a function says of the processes: which one this is, or how many there are."""

@@ -84,7 +84,7 @@ class Worlds:
         self.ev = evaluator
         self.varies = varies
         self.uniform = Uniform(evaluator.project)
-        self._known: dict[tuple[Frame, frozenset[int]], _Search | None] = {}
+        self._known: dict[tuple[Frame, frozenset[int]], _Search] = {}
 
     def process_index(self, frame: Frame) -> int | None:
         """Where a function asks which process it is; None if it does not."""
@@ -118,7 +118,10 @@ class Worlds:
         They must have seen both answers of the condition that is in question: ``rank >= 8`` has one in small jobs. One
         that only a job sees which the program has ended counts: its author has excluded it.
         """
-        if self._seen(frame, frozenset((call,)), test) is None:
+        calls = frozenset((call,))
+        if self._refuted(frame, calls, lambda made: _even(_counts(made, call)), likely=likely):
+            return False
+        if self._seen(frame, calls, test) is None:
             return False
         counts = [_counts(made, call) for made in self._outcomes(frame, call, likely=likely)]
         return any(map(any, counts)) and all(map(_even, counts))
@@ -128,11 +131,11 @@ class Worlds:
 
         ``same`` is as in :meth:`different`, and ``test`` as in :meth:`alike`.
         """
-        tried = self._seen(frame, frozenset(same), test)
-        if tried is None:
+        calls = frozenset(same)
+        if self._refuted(frame, calls, lambda made: len(set(_sequences(made, same))) == 1):
             return False
-        outcomes = [made for made in tried.outcomes.values() if made is not None]
-        return any(any(made) for made in outcomes) and all(len(set(_sequences(made, same))) == 1 for made in outcomes)
+        tried = self._seen(frame, calls, test)
+        return tried is not None and any(any(made) for made in tried.outcomes.values() if made is not None)
 
     def different(self, frame: Frame, same: Mapping[int, Hashable]) -> World | None:
         """A world in which the processes do not make the same calls, whatever else is unknown in it.
@@ -148,10 +151,13 @@ class Worlds:
 
     def rows_alike(self, frame: Frame, call: int, argument: int = 0) -> bool:
         """Whether an argument of a call, or a value, has as many rows on all processes, in every likely world."""
-        rows = [
-            given for made in self._outcomes(frame, call, likely=True) for given in _rows_given(made, call, argument)
-        ]
-        return bool(rows) and all(None not in given and _even(given) for given in rows)
+
+        def as_many(made: Outcome) -> bool:
+            return all(None not in given and _even(given) for given in _rows_given(made, call, argument))
+
+        if self._refuted(frame, frozenset((call,)), as_many, likely=True):
+            return False
+        return any(any(_rows_given(made, call, argument)) for made in self._outcomes(frame, call, likely=True))
 
     def rows_differ(self, frame: Frame, call: int) -> World | None:
         """A world in which some argument of a call does not have as many rows on all processes, as in `different`."""
@@ -174,15 +180,28 @@ class Worlds:
         tried = self._tried(frame, calls)
         return None if tried is None or tried.omits or not tried.has_both_answers(test) else tried
 
+    def _refuted(
+        self, frame: Frame, calls: frozenset[int], holds: Callable[[Outcome], bool], *, likely: bool = False
+    ) -> bool:
+        """Whether something does not hold in one of the worlds for some calls: no further world is tried then."""
+        search = self._search(frame, calls)
+        return search is not None and any(
+            made is not None and (not likely or search.is_likely(*world)) and not holds(made)
+            for world, made in search.tried()
+        )
+
     def _tried(self, frame: Frame, calls: frozenset[int]) -> _Search | None:
         """All worlds for some calls of a function; None if something in them is not decided."""
+        search = self._search(frame, calls)
+        return search if search is not None and search.is_complete() else None
+
+    def _search(self, frame: Frame, calls: frozenset[int]) -> _Search | None:
+        function = frame.code.function
+        if function.kind != "function" or function.generator or function.asynchronous:
+            return None
         key = (frame, calls)
         if key not in self._known:
-            self._known[key] = None
-            function = frame.code.function
-            if function.kind == "function" and not function.generator and not function.asynchronous:
-                search = _Search(self, frame, calls)
-                self._known[key] = search if search.is_complete() else None
+            self._known[key] = _Search(self, frame, calls)
         return self._known[key]
 
 
@@ -211,6 +230,8 @@ class _Search:
         self.keys: list[Key] = []
         self.outcomes: dict[tuple[int, tuple[int, ...]], Outcome | None] = {}
         self._runs = 0
+        self._is_trying = False
+        self._is_decided = True
         constants = sorted(n for n in self._constants(frame) if n > max(NUMBERS[:4]))
         self.omits = any(n > MAX_CONSTANT for n in constants)
         """Whether the function names a number that no world is large enough for."""
@@ -228,27 +249,45 @@ class _Search:
 
     def is_complete(self) -> bool:
         """Try all worlds; whether nothing in them was undecided."""
-        try:
-            for count in COUNTS:
-                while self._tries(count):
-                    pass
-        except (UndecidedError, RecursionError):
+        if self._is_trying:
             return False
+        for _ in self._further():
+            pass
         width = len(self.keys)
         self.outcomes = {key: made for key, made in self.outcomes.items() if len(key[1]) == width}
-        return True
+        return self._is_decided
 
-    def _tries(self, count: int) -> bool:
-        """Try the worlds of some processes; whether another unknown came up, and the worlds are to be tried again."""
-        known, values = len(self.keys), [self._values(key) for key in self.keys]
+    def tried(self) -> Iterator[tuple[tuple[int, tuple[int, ...]], Outcome | None]]:
+        """The worlds so far, and then the others, each when it is asked for."""
+        yield from list(self.outcomes.items())
+        yield from self._further()
+
+    def _further(self) -> Iterator[tuple[tuple[int, tuple[int, ...]], Outcome | None]]:
+        """The worlds that have not been tried yet; none while one is being tried, or after one was undecided."""
+        if self._is_trying or not self._is_decided:
+            return
+        self._is_trying = True
+        try:
+            for count in COUNTS:
+                known = -1
+                while known != len(self.keys):  # another unknown came up: the worlds are tried again
+                    known = len(self.keys)
+                    for world in self._of(count):
+                        if world not in self.outcomes:
+                            self.outcomes[world] = self._outcome(*world)
+                            yield world, self.outcomes[world]
+                        if len(self.keys) != known:
+                            break
+        except (UndecidedError, RecursionError):
+            self._is_decided = False
+        finally:
+            self._is_trying = False
+
+    def _of(self, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        values = [self._values(key) for key in self.keys]
         if len(COUNTS) * math.prod(map(len, values)) > MAX_RUNS:  # not one is tried in vain
             raise UndecidedError
-        for chosen in itertools.product(*values):
-            if (count, chosen) not in self.outcomes:
-                self.outcomes[count, chosen] = self._outcome(count, chosen)
-                if len(self.keys) != known:
-                    return True
-        return False
+        return ((count, chosen) for chosen in itertools.product(*values))
 
     def _values(self, key: Key) -> tuple[int, ...]:
         if key[0] == "truth":
@@ -336,7 +375,8 @@ class _Search:
 
     def is_likely(self, count: int, chosen: tuple[int, ...]) -> bool:
         """Whether there is at least one element for each process, wherever there are elements."""
-        lengths = (value for key, value in zip(self.keys, chosen, strict=True) if key[0] == "length")
+        # Unknowns that came up later had the first of their values, which is large enough.
+        lengths = (value for key, value in zip(self.keys, chosen, strict=False) if key[0] == "length")
         return all(length >= count for length in lengths)
 
     def _fixed(self) -> Iterator[tuple[int, int]]:
