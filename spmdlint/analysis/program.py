@@ -41,10 +41,9 @@ from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.ownrows import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
-from spmdlint.analysis.inputs.replicas import own_replicas
+from spmdlint.analysis.inputs.replicas import StateKeys, own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.inputs.sharedkeys import SharedSplit, shared_splits
-from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients

@@ -18,14 +18,10 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.divergence.added import are_silent
-from spmdlint.analysis.divergence.balanced import Balanced
 from spmdlint.analysis.divergence.filetests import FileTests
-from spmdlint.analysis.divergence.followers import one_follows
-from spmdlint.analysis.divergence.once import not_made_before
+from spmdlint.analysis.divergence.harmless import Balanced, always_true, are_silent, not_made_before, one_follows
 from spmdlint.analysis.divergence.receivers import ChosenCall, ChosenCalls, chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
-from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure

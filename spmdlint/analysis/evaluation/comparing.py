@@ -1,4 +1,4 @@
-"""Evaluates comparisons: of constants, of members of one enum, and of library objects with None."""
+"""Evaluates comparisons of constants, of members of one enum, and of library objects with None."""
 
 from __future__ import annotations
 

@@ -37,9 +37,8 @@ from spmdlint.analysis.meshtypes.contractions import (
 from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
-from spmdlint.analysis.meshtypes.scalars import is_reduction, reduced_to_one
+from spmdlint.analysis.meshtypes.scalars import is_reduction, reduced_to_one, with_spread
 from spmdlint.analysis.meshtypes.scopes import Scope
-from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     LITERAL,

@@ -36,7 +36,6 @@ from spmdlint.analysis.variance.caught import Caught
 from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
@@ -44,13 +43,12 @@ from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded,
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
-from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.shown import same_behind_bars
-from spmdlint.analysis.variance.sources import Sources, drawn, source_function
+from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s

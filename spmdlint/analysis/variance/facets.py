@@ -11,7 +11,6 @@ from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.choice import Choice
 from spmdlint.analysis.variance.content import Variance
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.emptiness import Emptiness
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.inside import Inside
@@ -19,13 +18,12 @@ from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.madeof import Made
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.owndevice import OwnDevice
 from spmdlint.analysis.variance.presence import Presence
 from spmdlint.analysis.variance.ragged import Lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
 from spmdlint.analysis.variance.sharing import Sharing
-from spmdlint.analysis.variance.sources import Sources
+from spmdlint.analysis.variance.sources import Counters, OwnDevice, Sources
 from spmdlint.analysis.variance.structure import Structure
 from spmdlint.analysis.variance.walk import Walk
 

@@ -28,10 +28,12 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
-from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known, Variable
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
@@ -293,3 +295,89 @@ def waits_for_others(call: ParallelCall) -> bool:
 def is_of_others(call: ParallelCall) -> bool:
     """Whether a call is such a library's own: what JAX compiles around it may differ between processes."""
     return isinstance(call.same, str) and waits_for_others(call)
+
+
+NUMBERS = frozenset(("id", "process_index", "coords"))
+"""Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
+
+
+class OwnDevice(Property):
+    """The value is a device of this process, or a list of them."""
+
+    def __init__(self) -> None:
+        self.local = reading().local
+
+    def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
+        if isinstance(operation, s.Next):
+            return origins.of(frame, operation.iterable)
+        if isinstance(operation, s.Subscript):
+            return origins.of(frame, operation.base)
+        if isinstance(operation, s.Call):
+            for callee in ordered(origins.ev.value(frame, operation.function)):
+                if isinstance(callee, External):
+                    if callee.name in self.local:
+                        return Reason(
+                            Site(frame.ref, number), f"{callee.name}() gives this process's devices", "identity"
+                        )
+                    listed = callee.name in ("builtins.list", "builtins.sorted", "builtins.reversed")
+                    return origins.of(frame, operation.arguments[0].value) if listed and operation.arguments else None
+            return CONTINUE
+        if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
+            return CONTINUE
+        return None
+
+
+_COUNTERS = ("itertools.count",)
+_NEXT = frozenset(("next",))
+"""How many levels of calls around the counting call are searched for a guard."""
+
+
+class Counters:
+    """Knows where each counter of the project is advanced. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, control: Control) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.control = control
+
+    def skewed(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
+        """Why a call of ``next`` returns a different number on some processes. ``origins`` is the content facet."""
+        for site in self._made(frame, operation):
+            for number, ref in self._advanced.get(site, ()):
+                found = self._guard(origins, self.ev.free_frame(ref), number, _DEPTH)
+                if found is not None:
+                    text = "only some processes take a number from this counter here"
+                    return Reason(Site(ref, number), text, found.kind, found)
+        return None
+
+    def _made(self, frame: Frame, operation: s.Call) -> list[Site]:
+        """The places that make the counters which a call of ``next`` may advance."""
+        given = self.ev.value(frame, operation.arguments[0].value) if operation.arguments else ()
+        return sorted(value.site for value in given if isinstance(value, Applied) and value.name in _COUNTERS)
+
+    @cached_property
+    def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
+        """The calls that advance each counter, by the place that makes the counter."""
+        found: dict[Site, list[tuple[int, FunctionRef]]] = {}
+        for ref in self.reach.calling((reading().next,)):
+            frame = self.ev.free_frame(ref)
+            for number, call in frame.code.calls_named(_NEXT).items():
+                if self.ev.may_call(frame, call, reading().next):
+                    for site in self._made(frame, call):
+                        found.setdefault(site, []).append((number, ref))
+        return found
+
+    def _guard(self, origins: Origins, frame: Frame, number: int, depth: int) -> Reason | None:
+        """Why an operation runs on some processes only: a branch around it, or around a call of its function."""
+        for branch in self.control.choosing(frame, (number,), None):
+            found = origins.of(frame, branch.test)
+            if found is not None and found.kind == "identity":
+                return found
+        if depth == 0:
+            return None
+        for edge in self.reach.callers.get(frame.ref, ()):
+            if edge.target.way == "call" and edge.caller.ref != frame.ref:
+                found = self._guard(origins, self.ev.free_frame(edge.caller.ref), edge.number, depth - 1)
+                if found is not None:
+                    return found
+        return None
