@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
-from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.participants import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.branches import Divergences
 from spmdlint.analysis.divergence.terms import Terms, written

@@ -11,8 +11,7 @@ from typing import Literal
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
-from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
-from spmdlint.analysis.axes.optional import OptionalAxes
+from spmdlint.analysis.axes.optional import MissingAxis, OptionalAxes, missing_axes
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
@@ -38,12 +37,11 @@ from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
-from spmdlint.analysis.inputs.ownrows import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import StateKeys, own_replicas
 from spmdlint.analysis.inputs.seeds import SharedSeeds
-from spmdlint.analysis.inputs.sharedkeys import SharedSplit, shared_splits
+from spmdlint.analysis.inputs.sharedkeys import GlobalIndex, SharedSplit, global_indices, shared_splits
 from spmdlint.analysis.inputs.unshared import Unshared, UnsharedData
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.localsteps import KeptGradients, kept_gradients
@@ -57,8 +55,7 @@ from spmdlint.analysis.order.unordered import SetLoop, SetLoops
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.setup.absent import AbsentNames, UseOfAbsent
 from spmdlint.analysis.setup.reading import Reads, WholeRead
-from spmdlint.analysis.setup.starting import Starting
-from spmdlint.analysis.setup.unconnected import Unconnected, unconnected
+from spmdlint.analysis.setup.starting import Starting, Unconnected, unconnected
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason

@@ -13,7 +13,8 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.callgraph.arguments import NO_AXES, Axes
+from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.wrapped import escapes
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
-from spmdlint.analysis.callgraph.calls import Axes, Calls
+from spmdlint.analysis.callgraph.arguments import Axes
+from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -18,8 +18,13 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.arguments import by_arguments, unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters, Implied
-from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
-from spmdlint.analysis.callgraph.participants import is_older, pretends_to_be_one, told_who_takes_part
+from spmdlint.analysis.callgraph.participants import (
+    is_older,
+    on_local_devices,
+    pretends_to_be_one,
+    sharded,
+    told_who_takes_part,
+)
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import Code

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from spmdlint.analysis.callgraph.arguments import by_arguments
-from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.callgraph.arguments import NO_AXES, Axes, by_arguments
+from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed, holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -22,7 +22,7 @@ from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.harmless import Balanced, always_true, are_silent, not_made_before, one_follows
 from spmdlint.analysis.divergence.receivers import ChosenCall, ChosenCalls, chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
-from spmdlint.analysis.evaluation.arms import fails, leaves_quietly
+from spmdlint.analysis.evaluation.certainty import fails, leaves_quietly
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Frame, Site

@@ -14,7 +14,6 @@ from spmdlint.analysis.evaluation import comprehension, displays, folding, stand
 from spmdlint.analysis.evaluation.bindings import bind
 from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.comparing import compared
-from spmdlint.analysis.evaluation.dispatched import implementations
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_names_of, name_at
@@ -22,6 +21,7 @@ from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import stored_before
+from spmdlint.analysis.evaluation.registered import implementations
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import Arguments, Frame, FunctionValue, Values, certain, join
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -45,3 +45,37 @@ def _named_at_the_top(ev: Evaluator, ref: FunctionRef) -> str:
     while function.parent:
         function = ev.project.function(FunctionRef(ref.path, function.parent))
     return function.name
+
+
+_REGISTER = "register"
+
+
+def implementations(ev: Evaluator, frame: Frame, arguments: Arguments) -> Values | None:
+    """What a call of a dispatched function may run: itself, and what is registered for it; None if it is not known."""
+    given = arguments.positional[0] if arguments.positional else None
+    function = certain(given) if given is not None else None
+    if given is None or not isinstance(function, FunctionValue):
+        return None
+    name = ev.project.function(function.ref).name
+    return join(given, *(ev.value(place, made) for place, made in _registered(ev, frame, name)))
+
+
+def _registered(ev: Evaluator, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:
+    """The functions that are registered under a name: in the same scope, or at the top of a file of the program."""
+    near = tops(ev, frame.ref, frozenset((_REGISTER, name)))
+    for place in dict.fromkeys((frame, *near)):
+        for _, call in place.code.of_kind(s.Call):
+            if call.decorator and call.arguments and _registers(place, call.function, name):
+                yield place, call.arguments[0].value
+
+
+def _registers(frame: Frame, decorator: int, name: str) -> bool:
+    """Whether a decorator is ``total.register`` or ``total.register(Array)``."""
+    operations = frame.code.operations
+    operation = operations[decorator]
+    if isinstance(operation, s.Call):
+        operation = operations[operation.function]
+    if not isinstance(operation, s.Attribute) or operation.name != _REGISTER:
+        return False
+    base = operations[operation.base]
+    return isinstance(base, (s.Load, s.Attribute)) and base.name == name

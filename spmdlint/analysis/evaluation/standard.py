@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from spmdlint.analysis.evaluation.kinds import is_instance
+from spmdlint.analysis.evaluation.comparing import is_instance
 from spmdlint.analysis.evaluation.mapped import tree_of_functions
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls, says_who
-from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
+from spmdlint.analysis.callgraph.participants import on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
 from spmdlint.analysis.evaluation.evaluate import Evaluator

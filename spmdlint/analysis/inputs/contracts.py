@@ -11,8 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.locality import on_local_devices
-from spmdlint.analysis.callgraph.participants import names_participants
+from spmdlint.analysis.callgraph.participants import names_participants, on_local_devices
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.values import (

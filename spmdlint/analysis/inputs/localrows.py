@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.participants import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.callgraph.calls import Calls, says_who
-from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.participants import on_local_devices
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure

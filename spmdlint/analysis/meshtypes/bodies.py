@@ -35,8 +35,7 @@ from spmdlint.analysis.meshtypes.localsteps import averaged_later
 from spmdlint.analysis.meshtypes.onpurpose import has_own_sibling
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
-from spmdlint.analysis.meshtypes.replicas import Replicas
-from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
+from spmdlint.analysis.meshtypes.rows import Replicas, Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scalars import dimensions_of_none
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type

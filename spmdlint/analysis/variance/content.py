@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import put_into
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.operations import taken
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import PATHS
 from spmdlint.analysis.evaluation.transfers import passing, through, through_method
@@ -30,10 +30,10 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
     certain,
+    constant,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.caught import Caught
-from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
@@ -47,8 +47,8 @@ from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
-from spmdlint.analysis.variance.shown import same_behind_bars
 from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
@@ -515,3 +515,90 @@ def _counted(frame: Frame, operation: s.Operation) -> int | None:
         return None
     index = frame.code.operations[operation.index]
     return shape.base if isinstance(index, s.Const) and index.value == 0 else None
+
+
+# Comparisons of a process index that hold for a range or a list of processes, such as those that share a mesh.
+_GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def of_comparison(
+    content: Origins, presence: Origins, frame: Frame, number: int, operation: s.Compare
+) -> Reason | None:
+    """Why the result of a comparison differs between processes."""
+    function = content.ev.function(frame)
+    empty = [n for n in operation.operands if is_empty(function.operations[n])]
+    if empty:
+        # Whether there is a value is a separate question from which value it is.
+        return presence.any_of(frame, (n for n in operation.operands if n not in empty))
+    found = content.any_of(frame, operation.operands)
+    if found is not None and found.kind == "hash" and operation.operators[0] in ("in", "not in"):
+        return None  # whether an object was seen before is the same everywhere, whatever its id
+    if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
+        return found
+    if _is_among_texts(function, operation):
+        return found
+    if operation.operators[0] not in ("in", "not in") and _asks_for_first(content, frame, operation):
+        return found
+    return Reason(Site(frame.ref, number), "it separates a group of processes from the others", "group", found)
+
+
+def _is_among_texts(function: s.Function, operation: s.Compare) -> bool:
+    """Whether a comparison asks for one of several texts, which are no processes."""
+    listed = function.operations[operation.operands[-1]]
+    texts = [function.operations[n] for n in listed.elements] if isinstance(listed, s.Display) else []
+    return bool(texts) and all(isinstance(each, s.Const) and isinstance(each.value, str) for each in texts)
+
+
+def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> bool:
+    """Whether a comparison separates the first process from the others: ``> 0``, ``< 1`` and the like."""
+    left, right = (constant(content.ev.value(frame, number)) for number in operation.operands[:2])
+    bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
+    limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
+    return len(operation.operators) == 1 and bound is not None and bound.value == limit
+
+
+def is_empty(operation: s.Operation) -> bool:
+    """Whether an operation is a literal None or empty string."""
+    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
+
+
+# Names that projects give to progress bars. A library's call with the elements of its argument counts as well.
+_BARS = frozenset(("tqdm", "track", "progress_bar", "tqdm_notebook"))
+
+
+def same_behind_bars(conditions: Conditions, frame: Frame, values: Sequence[int]) -> bool:
+    """Whether these values are the same iterable, some of them wrapped in a progress bar."""
+    behind = [_behind(conditions.ev, frame, value) for value in values]
+    if behind == list(values) or len(behind) < 2:
+        return False
+    return all(_same(conditions, frame, behind[0], other) for other in behind[1:])
+
+
+def _behind(ev: Evaluator, frame: Frame, number: int) -> int:
+    call = frame.code.operations[number]
+    if not isinstance(call, s.Call) or not call.arguments or call.arguments[0].star:
+        return number
+    callee = frame.code.operations[call.function]
+    if isinstance(callee, (s.Load, s.Attribute)) and callee.name in _BARS:
+        return call.arguments[0].value
+    made = ev.callee(frame, call)
+    given = through(ev.knowledge, made.name, call, "order") if isinstance(made, External) else ()
+    return given[0] if len(given) == 1 else number
+
+
+def _same(conditions: Conditions, frame: Frame, one: int, other: int) -> bool:
+    """Whether two values are equal, including ``range`` and the like called twice with equal arguments."""
+    if conditions.same(frame, one, other):
+        return True
+    ev = conditions.ev
+    first, second = (frame.code.operations[resolved(ev, frame, number)] for number in (one, other))
+    if not isinstance(first, s.Call) or not isinstance(second, s.Call):
+        return False
+    names = {v.name for v in ev.value(frame, first.function) if isinstance(v, External)}
+    if not names or ev.value(frame, first.function) != ev.value(frame, second.function):
+        return False
+    if [a.keyword for a in first.arguments] != [a.keyword for a in second.arguments]:
+        return False
+    pairs = zip(first.arguments, second.arguments, strict=True)
+    return all(_same(conditions, frame, a.value, b.value) for a, b in pairs)

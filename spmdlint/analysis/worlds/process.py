@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from spmdlint.analysis.evaluation.arms import fails, is_quiet
+from spmdlint.analysis.evaluation.certainty import fails, is_quiet
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, FunctionValue, certain
