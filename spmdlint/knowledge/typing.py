@@ -40,7 +40,6 @@ class OfRows(Struct, frozen=True):
     pick: frozenset[str]
     reductions: frozenset[str]
     derivatives: frozenset[str]
-    local_count: frozenset[str]
     counters: frozenset[str]
     own_models: frozenset[str]
 

@@ -11,11 +11,11 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Free, Unknown, Values, constant
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
 _DEPTH = 6
 _ARRAYS = frozenset(("numpy.array", "numpy.asarray", "builtins.list", "builtins.tuple"))
-_DEVICES = frozenset(("jax.devices", "jax.local_devices"))
 
 
 def device_count(ev: Evaluator, applied: Applied, parameter: str) -> int | None:
@@ -38,7 +38,7 @@ def _count(ev: Evaluator, frame: Frame, number: int, depth: int) -> int | None:
     if not isinstance(operation, s.Subscript) or not isinstance(cut, s.Slice) or cut.upper is None:
         return None
     devices = ev.value(frame, operation.base)
-    if not devices or not all(isinstance(each, Applied) and each.name in _DEVICES for each in devices):
+    if not devices or not all(isinstance(each, Applied) and each.name in units().lists for each in devices):
         return None
     first = constant(ev.value(frame, cut.lower)) if cut.lower is not None else None
     last = constant(ev.value(frame, cut.upper))

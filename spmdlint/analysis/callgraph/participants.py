@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.reading import reading
-from spmdlint.knowledge.typing import typing_table
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 from spmdlint.program.link import Module
 
@@ -172,7 +172,7 @@ def _of_own_size(mesh: Applied) -> bool:
         return False
     shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
     sizes = {certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements}
-    own = any(isinstance(size, Applied) and size.name in typing_table().rows.local_count for size in sizes)
+    own = any(isinstance(size, Applied) and units().counts.get(size.name) == "local" for size in sizes)
     return own or sizes == {Constant(1)}
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue
+from spmdlint.knowledge.units import Unit, units
 from spmdlint.program import summary as s
 
-_COUNTS = frozenset(("jax.device_count", "jax.process_count"))
-_LISTS = frozenset(("jax.devices",))
 _SIZES = frozenset(("size", "device_count", "devices_size"))
 _OF_NONE = {"is": False, "is not": True, "==": False, "!=": True}
 _DEPTH = 4
+
+
+@lru_cache
+def counting(*asked: Unit) -> frozenset[str]:
+    """The functions that count or list something of these units."""
+    return frozenset(name for table in (units().counts, units().lists) for name in table if table[name] in asked)
 
 
 def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> bool | None:
@@ -89,10 +96,11 @@ def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
     if not isinstance(operation, s.Call):
         return False
     if len(operation.arguments) == 1:
-        return _names(ev, frame, operation.function, "builtins.len") and _is_made_by(
-            ev, frame, operation.arguments[0].value, _LISTS
-        )
-    return _is_made_by(ev, frame, number, _COUNTS)
+        if not _names(ev, frame, operation.function, "builtins.len"):
+            return False
+        number = operation.arguments[0].value
+    values = ev.value(frame, number)
+    return bool(values) and all(isinstance(v, Applied) and v.name in counting("device", "process") for v in values)
 
 
 def _is_mesh(frame: Frame, number: int) -> bool:
@@ -104,8 +112,3 @@ def _is_mesh(frame: Frame, number: int) -> bool:
 
 def _names(ev: Evaluator, frame: Frame, number: int, name: str) -> bool:
     return any(getattr(value, "name", "") == name for value in ev.value(frame, number))
-
-
-def _is_made_by(ev: Evaluator, frame: Frame, number: int, names: frozenset[str]) -> bool:
-    values = ev.value(frame, number)
-    return bool(values) and all(isinstance(v, Applied) and v.name in names for v in values)

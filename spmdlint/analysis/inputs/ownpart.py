@@ -14,6 +14,7 @@ from spmdlint.analysis.callgraph.participants import on_local_devices
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
+from spmdlint.analysis.evaluation.several import counting
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Constant,
@@ -34,8 +35,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _KINDS = ("identity", "group", "clock", "entropy", "host")
-_OWN = ("jax.local_device_count", "jax.local_devices")
-_ALL = ("jax.device_count", "jax.devices")
 # They give a count, or a list of numbers, made from nothing but the counts in their arguments.
 _COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip enumerate reversed min max int".split())
 _COUNTING_TOO = frozenset(f"numpy.{name}" for name in "arange array asarray split array_split".split())
@@ -61,7 +60,7 @@ class OwnPart(Struct, frozen=True):
 class CountedBy(Property):
     """The value is made only from the result of some functions that count devices, and from constants."""
 
-    def __init__(self, counters: tuple[str, ...], text: str) -> None:
+    def __init__(self, counters: frozenset[str], text: str) -> None:
         self.counters = counters
         self.text = text
 
@@ -130,8 +129,8 @@ class OwnParts:
         self.facets = facets
         self.regions = regions
         self.multi = multi
-        self._own = Origins(calls.ev, calls, reach, CountedBy(_OWN, "this process's devices only"))
-        self._all = Origins(calls.ev, calls, reach, CountedBy(_ALL, "the devices of all axes"))
+        self._own = Origins(calls.ev, calls, reach, CountedBy(counting("local"), "this process's devices only"))
+        self._all = Origins(calls.ev, calls, reach, CountedBy(counting("device"), "the devices of all axes"))
 
     def found(self) -> Iterator[OwnPart]:
         """Every permutation or list of groups that is made for one process."""
@@ -282,7 +281,9 @@ def _names_all(values: Values, depth: int) -> bool:
 
 def _is_all(value: Value, depth: int) -> bool:
     if isinstance(value, Applied):
-        return value.name in _ALL or any(_names_all(given, depth - 1) for given in value.arguments.positional)
+        return value.name in counting("device") or any(
+            _names_all(given, depth - 1) for given in value.arguments.positional
+        )
     if isinstance(value, Member):
         return _is_all(value.base, depth - 1)
     inner = getattr(value, "elements", ())

@@ -18,7 +18,7 @@ from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.lastbatch import BATCHERS
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
-from spmdlint.analysis.variance.windows import resolved
+from spmdlint.analysis.variance.windows import leading, resolved
 from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
 
@@ -176,11 +176,7 @@ class Leading:
 
     def of(self, frame: Frame, shape: int) -> Reason | None:
         """Why so many rows are one for each of a unit, or several on each device of all processes."""
-        operation = frame.code.operations[resolved(self.ev, frame, shape)]
-        if isinstance(operation, s.Binary) and operation.operator == "+":
-            return self.of(frame, operation.left)
-        if isinstance(operation, s.Display):
-            return self.of(frame, operation.elements[0]) if operation.elements and 0 not in operation.starred else None
+        shape = leading(self.ev, frame, shape)
         found = self.quantities.of(frame, shape)
         if found is not None:
             return Reason(found.site, found.text, found.unit) if found.role == "count" else None

@@ -39,7 +39,7 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.reason import surest
-from spmdlint.analysis.variance.windows import resolved
+from spmdlint.analysis.variance.windows import leading, resolved
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -320,11 +320,7 @@ class OwnRows(Property):
 
     def _leads_with_own(self, frame: Frame, shape: int) -> bool:
         """Whether a number, or the first dimension of a shape, is the number of this process's devices."""
-        operation = frame.code.operations[resolved(self.quantities.ev, frame, shape)]
-        if isinstance(operation, s.Binary) and operation.operator == "+":
-            return self._leads_with_own(frame, operation.left)
-        first = operation.elements[0] if isinstance(operation, s.Display) and operation.elements else shape
-        count = self.quantities.of(frame, first)
+        count = self.quantities.of(frame, leading(self.quantities.ev, frame, shape))
         return count is not None and (count.role, count.unit) == ("count", "local")
 
     def _but_one(self, ev: Evaluator, frame: Frame, rest: s.Item) -> Reason | None:

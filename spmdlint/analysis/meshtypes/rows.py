@@ -28,12 +28,13 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.analysis.variance.windows import leading
 from spmdlint.knowledge.typing import Typing
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _STACKING = frozenset(("jax.numpy.broadcast_to", "jax.numpy.tile", "numpy.broadcast_to"))
-_COUNTS = frozenset(("jax.local_device_count", "jax.device_count"))
 _DEPTH = 6
 
 
@@ -61,20 +62,13 @@ def _stacks(evaluator: Evaluator, function: FunctionValue) -> bool:
     callee = evaluator.callee(inside, call)
     if not isinstance(callee, External) or callee.name not in _STACKING:
         return False
-    return _counts_devices(evaluator, inside, call.arguments[1].value, _DEPTH)
+    return _counts_devices(evaluator, inside, call.arguments[1].value)
 
 
-def _counts_devices(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+def _counts_devices(evaluator: Evaluator, frame: Frame, shape: int) -> bool:
     """Whether the first of some sizes is the number of devices: ``(n, *x.shape)``, ``(n,) + x.shape``."""
-    operation = frame.code.operations[number]
-    if depth == 0:
-        return False
-    if isinstance(operation, s.Binary) and operation.operator == "+":
-        return _counts_devices(evaluator, frame, operation.left, depth - 1)
-    if isinstance(operation, s.Display):
-        return bool(operation.elements) and _counts_devices(evaluator, frame, operation.elements[0], depth - 1)
-    size = certain(evaluator.value(frame, number))
-    return isinstance(size, Applied) and size.name in _COUNTS
+    size = certain(evaluator.value(frame, leading(evaluator, frame, shape)))
+    return isinstance(size, Applied) and units().counts.get(size.name) in ("local", "device")
 
 
 class Rows(Struct, frozen=True):

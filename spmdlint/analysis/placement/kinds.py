@@ -38,9 +38,11 @@ from spmdlint.analysis.variance.items import of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.walk import Walk
+from spmdlint.analysis.variance.windows import leading
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.reading import Reading, named
 from spmdlint.knowledge.typing import typing_table
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
 Place: TypeAlias = Literal["host", "own", "rows", "split", "whole", "over", "devices", "own devices"]
@@ -465,14 +467,10 @@ class Lives(Property):
         """Whether an argument is the number of local devices, or a shape that begins with it."""
         if place is None or not 0 <= place < len(call.arguments) or call.arguments[place].star:
             return False
-        number = call.arguments[place].value
-        shape = frame.code.operations[number]
-        if isinstance(shape, s.Binary) and shape.operator == "+":
-            number = shape.left
-        given = certain(ev.value(frame, number))
+        given = certain(ev.value(frame, leading(ev, frame, call.arguments[place].value)))
         if isinstance(given, Collection) and given.elements and given.kind != "set":
             given = certain(given.elements[0])
-        return isinstance(given, Applied) and given.name in typing_table().rows.local_count
+        return isinstance(given, Applied) and units().counts.get(given.name) == "local"
 
     def _from_mesh(self, frame: Frame, number: int, mesh: int, spec: int) -> Reason | None:
         if self.asked is SPANS:

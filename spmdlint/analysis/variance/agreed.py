@@ -6,17 +6,17 @@ off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.several import counting
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
-_COUNTS = ("jax.process_count", "jax.host_count")
 _OF_MPI = ("mpi4py.MPI.COMM_WORLD.Get_size", "mpi4py.MPI.COMM_WORLD.size")
-_NAMES = frozenset(name.rpartition(".")[2] for name in _COUNTS) | {"mpi4jax", "MPI", "comm", "COMM"}
+_NAMES = frozenset(("process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"))
 _DEPTH = 6
 
 
@@ -80,13 +80,13 @@ def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]
 
 def _counts(ev: Evaluator, frame: Frame, test: int) -> bool:
     """Whether a condition asks for the number of processes, from JAX or from MPI; MPI's may have been read earlier."""
-    if _calls(ev, frame, test, _COUNTS, _DEPTH):
+    if _calls(ev, frame, test, counting("process"), _DEPTH):
         return True
     values = [value for part in parts(ev, frame, test, _DEPTH) for value in ev.value(frame, part)]
     return any(isinstance(value, (Applied, External)) and value.name in _OF_MPI for value in values)
 
 
-def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
+def _calls(ev: Evaluator, frame: Frame, number: int, names: Collection[str] | None, depth: int) -> bool:
     """Whether an expression calls one of these functions or, if no names are given, an agreement point."""
     for part in parts(ev, frame, number, depth):
         operation = frame.code.operations[part]

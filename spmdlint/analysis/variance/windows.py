@@ -199,6 +199,15 @@ def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
     return number
 
 
+def leading(ev: Evaluator, frame: Frame, shape: int) -> int:
+    """The first dimension of a shape as it is written, ``(n, *rest)`` or ``(n,) + x.shape``; the number itself."""
+    operation = frame.code.operations[resolved(ev, frame, shape)]
+    if isinstance(operation, s.Binary) and operation.operator == "+":
+        return leading(ev, frame, operation.left)
+    written = isinstance(operation, s.Display) and bool(operation.elements) and 0 not in operation.starred
+    return operation.elements[0] if isinstance(operation, s.Display) and written else shape
+
+
 def _rounds_up(ev: Evaluator, frame: Frame, number: int) -> bool:
     """Whether a value is ``-(-n // p)``, ``(n + p - 1) // p`` or ``ceil(n / p)``."""
     operations = ev.function(frame).operations
