@@ -50,6 +50,12 @@ _OF_DATA = ("data", "ragged", "named")
 _UNSURE = ("files", "thread", "callback")
 _FAILS = "one branch ends in an exception, which stops the job"
 _SAME = "both branches make the same parallel calls (their arguments are not compared)"
+MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5, "host": 5}
+"""The most steps over which what depends on time, or on the host's hardware, is followed, by the kind of the source.
+
+What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided
+often no longer matters.
+"""
 MAX_ENTERED = 32
 """The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
@@ -289,10 +295,8 @@ class Divergences:
 
     def _kept_by(self, reason: Reason) -> set[FunctionRef | None]:
         """The classes whose fields a reason leads through."""
-        project = self.ev.project
-        sites = [step.site for step in reason.chain()]
-        kept = [each.ref for each in sites if isinstance(self._made(each), s.StoreAttribute)]
-        return {project.enclosing_class(ref) for ref in kept}
+        sites = [step.site for step in reason.chain() if isinstance(self._made(step.site), s.StoreAttribute)]
+        return {self.ev.project.enclosing_class(site.ref) for site in sites}
 
     def _made(self, site: Site) -> s.Operation:
         return self.ev.code(site.ref).operations[site.number]
@@ -613,6 +617,8 @@ class Divergences:
         read_at = reason.source.site.ref
         if reason.kind == "files" and read_at.index == 0 and (frame.ref != read_at or not self.preview):
             return True  # a configuration that is read once, at import
+        if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
+            return True
         if not self.preview and reason.kind not in _OF_DATA and len(self._kept_by(reason)) > 1:
             return True  # values that go through the fields of several classes: six of six were wrong in real code
         if reason.kind in ("named", "host"):  # a single-process program counts its processors
