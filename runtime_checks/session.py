@@ -46,13 +46,12 @@ class Session:
             store.name_job()  # the folder of a rehearsal has recordings of one job only
         folder = options.ledger or options.run_folder
         recording = _recording(folder / f"{me}.ledger", job) if folder else None
-        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
+        self.own = own = ThisProcess(Values(options.values, options.local_values), recording)
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
-        self.provenance = own.provenance
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts)

@@ -19,6 +19,7 @@ from typing import Any
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
@@ -161,7 +162,7 @@ class Ending:
         with suppress(StoreLostError):
             self._job.store.put(f"left/{self._job.me}", {}, replace=True)
         self._wait_if_host()
-        os._exit(self._job.options.exit_status)
+        os._exit(DIVERGED_STATUS)
 
     @staticmethod
     def flush() -> None:

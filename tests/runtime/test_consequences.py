@@ -10,7 +10,7 @@ import pytest
 
 from spmdlint.runtime_checks import enable
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, Unplaced
-from spmdlint.runtime_checks.options import Mode, Policy, choose
+from spmdlint.runtime_checks.options import Mode, Policy
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, as_text
 from tests.runtime.fakes import Job, call
@@ -57,13 +57,6 @@ def test_how_a_process_ended_is_told(end: str, words: str, tmp_path: Path) -> No
     assert "SECRET" not in ended[0][1], "what an exception says stays on the process that raised it"
     assert ("SECRET" in ended[1][1]) == ("SECRET" in end)
     assert ("Process 1: exited" in ended[0][1]) == ("exit" in end)
-
-
-def test_the_status_of_the_end_can_be_chosen(tmp_path: Path) -> None:
-    ended = run(tmp_path, "background", "break", SPMDLINT_ON_DIVERGENCE="exit", SPMDLINT_EXIT_STATUS="17")
-    assert [status for status, _ in ended] == [17, 17], ended
-    with pytest.raises(ValueError, match="SPMDLINT_EXIT_STATUS"):
-        choose(None, None, {"SPMDLINT_EXIT_STATUS": "0"})
 
 
 def test_an_exit_that_was_caught_is_none(tmp_path: Path) -> None:
