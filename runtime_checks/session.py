@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.declared import Ending
@@ -20,7 +19,7 @@ from spmdlint.runtime_checks.calls.given import Values
 from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.writing import Recording, folder_of, forget_old
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -43,10 +42,8 @@ class Session:
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
         if options.ledger is not None or options.mode == "background":
-            store.name_job()  # the folder of a rehearsal has recordings of one job only
-        folder = options.ledger or options.run_folder
-        recording = _recording(folder / f"{me}.ledger", job) if folder else None
-        self.own = own = ThisProcess(Values(options.values, options.local_values), recording)
+            store.name_job()
+        self.own = own = ThisProcess(Values(options.values, options.local_values), _recording(job))
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
@@ -118,12 +115,19 @@ class Session:
         return asserted % every == 0
 
 
-def _recording(path: Path, job: Job) -> Recording | None:
-    """The recording of the last calls; a full disk costs the recording, never the job."""
+def _recording(job: Job) -> Recording | None:
+    """The recording of the last calls, if there is a folder; a full disk costs the recording, never the job."""
+    own, ledger = job.folder, job.options.ledger
+    folder = folder_of(ledger, job.store.job) if ledger is not None else own.folder if own is not None else None
+    if folder is None:
+        return None
+    path = folder / f"{job.me}.ledger"
     try:
-        recording = Recording(path, job.store.job)
-        if job.folder is not None and path != job.folder.recording(job.me):
-            job.folder.link_recording(job.me, path)
+        if own is not None:
+            own.link_recording(job.me, path)
+        recording = Recording(path)
+        if ledger is not None:
+            forget_old(ledger)
         return recording
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")

@@ -30,7 +30,6 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
 from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
@@ -77,8 +76,9 @@ def launch(plan: Plan) -> tuple[Report, int]:
     if refused is not None:
         raise LaunchError(refused)
     with ExitStack() as held:
-        for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
-            held.enter_context(_own(folder))
+        for folder in (plan.log_folder, plan.ledger_folder):
+            if folder is not None:
+                _make(folder)
         port = held.enter_context(held_port())
         scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="spmdlint-run-"))
         running = _Launcher(plan, Path(scratch), port)
@@ -371,22 +371,17 @@ def write_report(report: Report, path: Path) -> None:
         raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
 
 
-@contextmanager
-def _own(folder: Path) -> Iterator[None]:
-    """Make a folder for the output of this run, and keep other runs from it: they would move or overwrite the files."""
+def _make(folder: Path) -> None:
+    """Make a folder for the output of this run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LaunchError(f"The folder {folder} cannot be created: {error.strerror}. Name a different one.") from error
-    with only_run_in(folder) as alone:
-        if not alone:
-            raise LaunchError(f"Another run that has not ended writes to the folder {folder}. Name a different one.")
-        yield
 
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+    """Try to open a file that is written at the end; leaves none if nothing was written.
 
     Raises :class:`LaunchError` before a long run if that cannot be.
     """
@@ -395,14 +390,12 @@ def writable(path: Path) -> Iterator[None]:
         file = path.open("ab")
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    with file:
-        if path.is_file() and not lock(file.fileno()):
-            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
-        try:
-            yield
-        finally:
-            if not existed and path.is_file() and not path.stat().st_size:
-                path.unlink()
+    file.close()
+    try:
+        yield
+    finally:
+        if not existed and path.is_file() and not path.stat().st_size:
+            path.unlink()
 
 
 def show(report: Report) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.recording.reading import read
+from spmdlint.runtime_checks.recording.writing import jobs_in
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
 pytestmark = pytest.mark.usefixtures("whole_ending")
@@ -38,7 +39,7 @@ for i in range(100):
     )
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["processes"][str(victim)]["state"] == "died"
-    last = read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
+    last = read(jobs_in(tmp_path / "ledger")[0] / f"{victim}.ledger")[-1]
     assert (last.members, last.index, last.function) == ((0, 1), 5, "<lambda>")
     assert run.seconds < PROMPT
 
@@ -356,8 +357,9 @@ runtime_checks.enable(on_divergence="raise")
 assert runtime_checks.status().watching
 made = sum(runtime_checks.status().calls.values())  # the runner has switched the checks on before
 runtime_checks.assert_equal({"rate": 0.1, "seed": 3}, name="settings")
+runtime_checks.assert_equal(3, "exchange")
 assert float(before(x)) == float(ahead(x)) == 4
-assert sum(runtime_checks.status().calls.values()) == made + 3
+assert sum(runtime_checks.status().calls.values()) == made + 4
 try:
     (before if me else jax.jit(lambda v: jnp.max(v)))(x)
 except runtime_checks.DivergenceError as error:

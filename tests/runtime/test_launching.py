@@ -13,7 +13,6 @@ import pytest
 
 from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -213,33 +212,6 @@ def test_a_module_sees_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text("import beside, sys\nprint(beside.WORD, sys.path[0])\n")
     done = launched(tmp_path, "-n", "1", "-m", "shown")
     assert f"[0] beside {tmp_path}" in done.stdout, done.stderr
-
-
-@pytest.mark.parametrize("option", ["--ledger", "--log-dir"])
-def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> None:
-    folder = tmp_path / "one"
-    folder.mkdir()
-    with only_run_in(folder) as alone:
-        second = rehearse(tmp_path, "", options=(option, str(folder)))
-    assert alone
-    assert second.status == 2
-    assert f"Another run that has not ended writes to the folder {folder}. Name a different one." in second.output
-    assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
-
-
-@pytest.mark.parametrize("option", ["--report", "--html", "--sarif"])
-def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
-    (tmp_path / "alone.py").write_text("print('started')\n")
-    path = tmp_path / "one.json"
-    with path.open("wb") as file:
-        assert lock(file.fileno())
-        second = launched(tmp_path, "-n", "1", option, "one.json", "alone.py")
-    assert second.returncode == 2
-    assert f"spmdlint: Another run that has not ended writes to {path}. Name a different file.\n" in second.stderr
-    assert "started" not in second.stdout
-    assert launched(tmp_path, "-n", "1", option, "one.json", "alone.py").returncode == 0
-    assert path.stat().st_size > 0
 
 
 @pytest.mark.parametrize(

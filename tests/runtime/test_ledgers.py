@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.recording import writing
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.reading import read, read_lines
-from spmdlint.runtime_checks.recording.writing import CALLS, KEPT, Recording, earlier, job_of
+from spmdlint.runtime_checks.recording.writing import CALLS, KEPT, Recording, folder_of, forget_old, jobs_in
 from tests.runtime.fakes import program
 from tests.runtime.jobs import rehearse
 
@@ -27,8 +26,8 @@ STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
 class Process:
     """One that records."""
 
-    def __init__(self, folder: Path, number: int, job: str = "first") -> None:
-        self.recording = Recording(folder / f"{number}.ledger", job)
+    def __init__(self, folder: Path, number: int) -> None:
+        self.recording = Recording(folder / f"{number}.ledger")
         self.journal = Journal(Ledger(), self.recording, lambda: None)
 
     def make(self, called: Program, line: int, times: int = 1) -> None:
@@ -178,69 +177,46 @@ def test_a_process_without_a_record_is_named(tmp_path, capsys):
 
 
 def test_a_restart_keeps_the_evidence_of_the_crash(tmp_path, capsys):
+    first, second = (folder_of(tmp_path, name) for name in ("20260101_095959_b", "20260101_100000_a"))
     for number, called in enumerate((STEP, SAVE)):
-        Process(tmp_path, number).make(called, 3 + number)
+        Process(first, number).make(called, 3 + number)
     assert diff(tmp_path, capsys)[0] == 3
     for number in range(2):
-        Process(tmp_path, number, "second").make(STEP, 3, 4)
+        Process(second, number).make(STEP, 3, 4)
     status, data = diff(tmp_path, capsys)
-    assert (status, data["report"], data["earlier_jobs"]) == (0, None, [str(tmp_path / "job-first")])
-    assert f"Earlier jobs are recorded in {tmp_path / 'job-first'}." in told(capsys, "diff", str(tmp_path))[1]
-    status, out, _ = told(capsys, "diff", str(tmp_path / "job-first"))
+    assert (status, data["report"], data["earlier_jobs"]) == (0, None, [str(first)])
+    assert f"Earlier jobs are recorded in {first}." in told(capsys, "diff", str(tmp_path))[1]
+    status, out, _ = told(capsys, "diff", str(first))
     assert status == 3
     assert "process 0 calls step at train.py:3; process 1 calls save at train.py:4" in out
 
 
-def test_a_process_that_was_restarted_within_its_job_keeps_both_recordings(tmp_path, capsys):
-    for times in (2, 3, 4):
-        Process(tmp_path, 0).make(STEP, 3, times)
-    kept = {folder.name: len(read(folder / "0.ledger")) for folder in earlier(tmp_path)}
-    assert kept == {"job-first": 2, "job-first-2": 3}
-    assert len(read(tmp_path / "0.ledger")) == 4
+def test_a_process_that_was_restarted_within_its_job_leaves_its_first_recording(tmp_path, capsys):
+    """What it does then is not compared."""
+    Process(tmp_path, 0).make(STEP, 3, 2)
+    with pytest.raises(FileExistsError):
+        Process(tmp_path, 0)
+    assert len(read(tmp_path / "0.ledger")) == 2
 
 
 def test_only_the_last_jobs_are_kept(tmp_path):
-    for number in range(KEPT + 3):
-        Process(tmp_path, 0, f"job{number}").make(STEP, 3)
-    assert len(earlier(tmp_path)) == KEPT
-    assert f"job-job{KEPT + 1}" in {folder.name for folder in earlier(tmp_path)}
     (tmp_path / "job-mine.txt").write_text("not a recording")
-    assert len(earlier(tmp_path)) == KEPT
+    for number in range(KEPT + 3):
+        Process(folder_of(tmp_path, f"2026010{number}"), 0).make(STEP, 3)
+        forget_old(tmp_path)
+    assert [path.name for path in jobs_in(tmp_path)] == [f"job-2026010{n}" for n in range(KEPT + 2, 1, -1)]
+    assert (tmp_path / "job-mine.txt").exists()
 
 
-def test_a_restart_with_fewer_processes_moves_the_whole_job_before_it(tmp_path, capsys):
-    """Three processes crashed, and two were started again in the same folder."""
-    for number in range(3):
-        Process(tmp_path, number).make(STEP if number else SAVE, 9)
-    for number in (1, 0):
-        Process(tmp_path, number, "second").make(STEP, 3)
-    status, data = diff(tmp_path, capsys)
-    assert (status, data["processes"], data["notes"]) == (0, [0, 1], [])
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"0.ledger", "0.events", "1.ledger", "1.events", "job-first"}
-    status, data = diff(tmp_path / "job-first", capsys)
-    assert (status, data["processes"]) == (3, [0, 1, 2])
-
-
-def test_processes_that_start_at_once_move_the_job_before_them_once(tmp_path):
-    many = 6
-    for number in range(many):
-        Process(tmp_path, number, "job0").make(STEP, 3)
-    for job in ("job1", "job2", "job3"):
-        with ThreadPoolExecutor(many) as pool:
-            list(pool.map(lambda number, job=job: Process(tmp_path, number, job).make(STEP, 3), range(many)))
-    kept = {folder.name: len(list(folder.iterdir())) for folder in earlier(tmp_path)}
-    assert kept == {f"job-job{number}": 2 * many for number in range(3)}
-    assert len(list(tmp_path.glob("*.ledger"))) == many
-    assert {job_of(path) for path in tmp_path.glob("*.events")} == {"job3"}
-
-
-def test_a_job_of_more_processes_than_the_one_before_it_moves_it_too(tmp_path, capsys):
-    Process(tmp_path, 0).make(SAVE, 9)
-    for number in (2, 1, 0):
-        Process(tmp_path, number, "second").make(STEP, 3)
-    assert (tmp_path / "job-first" / "0.ledger").exists()
-    assert {path.stem for path in tmp_path.glob("*.ledger")} == {"0", "1", "2"}
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_each_run_has_its_own_recordings(mode, tmp_path, capsys):
+    program = "x = everywhere([1, 1])\nfor _ in range({}):\n    print(jax.jit(lambda v: v.sum())(x))"
+    for times in (1, 2):
+        run = rehearse(tmp_path, program.format(times), options=("--mode", mode, "--ledger", str(tmp_path / "books")))
+        assert run.status == 0, run.output
+    last, before = jobs_in(tmp_path / "books")
+    assert [len(read(folder / "1.ledger")) for folder in (last, before)] == [2, 1]
+    assert diff(tmp_path / "books", capsys)[1]["earlier_jobs"] == [str(before)]
 
 
 def test_a_word_that_it_does_not_know_is_answered_with_what_it_does(tmp_path, capsys):
@@ -248,18 +224,6 @@ def test_a_word_that_it_does_not_know_is_answered_with_what_it_does(tmp_path, ca
     assert status == 2
     assert "does not take 'show'" in said
     assert "diff (report the first call at which the processes differ)" in said
-
-
-def test_recordings_of_two_jobs_are_not_compared(tmp_path, capsys):
-    """Those of an earlier job were gathered from one host, and those of the last from the others."""
-    for number in range(2):
-        Process(tmp_path, number).make(STEP, 3)
-    Process(tmp_path / "other", 2, "before").make(SAVE, 9)
-    for path in (tmp_path / "other").iterdir():
-        path.rename(tmp_path / path.name)
-    status, data = diff(tmp_path, capsys)
-    assert (status, data["processes"], data["report"]) == (0, [0, 1], None)
-    assert "The recordings of process 2 are of another job." in data["notes"]
 
 
 def test_a_recording_is_for_its_user_alone(tmp_path):
@@ -383,7 +347,7 @@ NOISE = bytes(range(1, 256)) * 4000
     [
         ("0.events", b"", "0.events is empty"),
         ("0.events", None, "0.events is missing"),
-        ("0.events", NOISE[:3000], "the first line of 0.events does not name its job"),
+        ("0.events", NOISE[:3000], "12 lines of 0.events cannot be read"),
         ("1.ledger", b"", "1.ledger is empty"),
         ("1.ledger", None, "1.ledger is missing"),
         ("1.ledger", NOISE[:3000], "1.ledger is cut short, or no recording (3000 bytes)"),
