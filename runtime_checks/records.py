@@ -67,7 +67,6 @@ class ProgramRecord(TypedDict, total=False):
     name: str | None
     value: str | None
     module: str | None
-    executable: str | None
     order: str | None
     keys: str | None
     devices: list[Count] | None

@@ -38,12 +38,11 @@ class Program:
 
     ``devices`` are ids in the order of the assignment, ``processes`` their owners. ``module`` is the digest of the
     canonical lowered module, None if it was never seen (loaded, or compiled before the checks were on): an unknown
-    module agrees with anything, but then ``executable``, the name of what was compiled, has to agree where hosts are
-    alike. A function that is not ``identified`` agrees with anything too. ``name`` and ``value`` belong to barriers and
-    asserted values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys`` that in other
-    containers, None if the call was not seen. ``communicates`` is whether it surely communicates between processes; an
-    ``undecided`` program may or may not, so that nothing can be proven from its calls. ``digest`` is a short name for
-    the decisive fields, equal on all processes that agree.
+    module agrees with anything. A function that is not ``identified`` agrees with anything too. ``name`` and ``value``
+    belong to barriers and asserted values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys``
+    that in other containers, None if the call was not seen. ``communicates`` is whether it surely communicates between
+    processes; an ``undecided`` program may or may not, so that nothing can be proven from its calls. ``digest`` is a
+    short name for the decisive fields, equal on all processes that agree.
     """
 
     function: str
@@ -51,7 +50,6 @@ class Program:
     devices: tuple[int, ...] = ()
     defined_at: str | None = None
     module: str | None = None
-    executable: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     value: str | None = None
@@ -63,10 +61,7 @@ class Program:
     digest: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        fields = self.decisive()
-        if self.module is not None:
-            del fields["executable"]  # it only counts in a comparison with a program whose module is not known
-        text = json.dumps(fields, sort_keys=True)
+        text = json.dumps(self.decisive(), sort_keys=True)
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> ProgramRecord:
@@ -78,7 +73,6 @@ class Program:
             "value": self.value,
             "devices": list(self.devices) or None,
             "module": self.module,
-            "executable": self.executable,
             "order": self.order,
             "keys": self.keys,
         }

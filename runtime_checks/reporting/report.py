@@ -73,8 +73,6 @@ ADVICE_ON: Mapping[str, str] = {
     "thread comes first is not the same on all processes.",
     "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
     "the same order, and name the same axes in its collectives.",
-    "executable": "Keep a compiled program under a name that says what it was compiled from (the source, the settings "
-    "and the constants), or compile it again on every process.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
     "listing, and no step that only one process makes.",
