@@ -22,8 +22,8 @@ from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
-from spmdlint.runtime_checks.reporting.sentences import OVER, count_of, how_it_ended, name_processes, unsaid
+from spmdlint.runtime_checks.reporting.report import Report, after_death
+from spmdlint.runtime_checks.reporting.sentences import OVER, name_processes
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
@@ -192,42 +192,19 @@ class Closing:
             if report is not None:
                 return report
         dead = {process: one for process, one in ended.items() if one["state"] == "died"}
-        if dead and outcome.state == "raised":
-            # An exception after a peer's death is a consequence of it.
-            processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-            then = f", and {name_processes(set(ended) - set(dead))} could not continue"
-            threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
-            return after_death(dead, then, None, processes, threads)
-        return self._without_exit(ended)
-
-    def _without_exit(self, ended: dict[int, State]) -> Report | None:
-        """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
-
-        Who ends by Python's exit has said so before; of the others only their launcher knows. All but these have ended
-        by now, so nothing is accused while another process still computes.
-        """
-        gone = {process: self._job.gone(process) for process in ended if "finals" not in ended[process]}
-        statuses = {process: status for process, status in gone.items() if status is not None}
-        if not statuses or is_elastic():
+        # An exception after a peer's death is a consequence of it. Otherwise JAX's shutdown barrier would wait 300 s
+        # for one that never comes to it, and then abort: who ends by Python's exit has said so, of others only a
+        # launcher knows. All have ended by now, so nothing is accused while a process still computes.
+        waits = self._job.folder is not None and not is_elastic()
+        if not dead or not (waits or outcome.state == "raised"):
             return None
-        told = []
-        for process, status in sorted(statuses.items()):
-            made = sum(group.count for group in self._own.ledger.groups() if process in group.processes)
-            how = f"{how_it_ended(unsaid(status))}{',' if status >= 0 else ''}"
-            told.append(f"process {process} {how} after {count_of(made, 'parallel call')}")
-        here = {process: one for process, one in ended.items() if process not in statuses}
-        done = "finished" if all(one["state"] == "finished" for one in here.values()) else "ended"
-        verbs = ("has", "waits") if len(here) == 1 else ("have", "wait")
-        message = (
-            f"{'; '.join(told)}; {name_processes(here)} {verbs[0]} {done} and {verbs[1]} for "
-            f"{'it' if len(statuses) == 1 else 'them'} in JAX's shutdown."
-        )
         processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-        by_itself = {process for process, status in statuses.items() if status >= 0}
-        for process in by_itself:
-            processes[process].state = "exited"
-            processes[process].detail = unsaid(statuses[process])
-        return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
+        rest = set(ended) - set(dead)
+        then = f"; {name_processes(rest)} {'waits' if len(rest) == 1 else 'wait'} in JAX's shutdown"
+        if outcome.state == "raised":
+            then = f", and {name_processes(rest)} could not continue"
+        threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
+        return after_death(dead, then, None, processes, threads)
 
 
 def is_elastic() -> bool:

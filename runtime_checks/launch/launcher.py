@@ -33,14 +33,11 @@ from spmdlint.runtime_checks.launch.starting import command_of
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
-from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
 AFTER_INTERRUPT = 5.0  # seconds for the processes to end by an interrupt
-AFTER_TERMINATION = 1.0  # until an interrupt follows a SIGTERM, which JAX's notifier of preemptions keeps to itself
-AFTER_SECOND = 1.5  # seconds after which a process that this does not end, either, is ended
 ABSENT_AFTER = 3.0
 ABSENT_AFTER_INTERRUPT = 0.5
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
@@ -109,9 +106,8 @@ class _Launcher:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
-        self._interrupts: list[int] = []  # the signals, in the order in which they came
+        self._interrupts = 0
         self._interrupted_at = 0.0
-        self._followed = self._told_of_wait = False
         self._at_interrupt: dict[int, State] | None = None
         self._began = time.monotonic()
         self._timed_out = self._over = False
@@ -239,7 +235,7 @@ class _Launcher:
         """Once the job is over for one process, the others get so long to end as well."""
         now, limits = time.monotonic(), []
         if self._interrupts:
-            limits.append(self._interrupted_at + (self._longest() if len(self._interrupts) == 1 else 0.0))
+            limits.append(self._interrupted_at + (AFTER_INTERRUPT if self._interrupts == 1 else 0.0))
         failed = [one for one in self._ended.values() if one.status != 0]
         if failed:
             patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
@@ -247,10 +243,6 @@ class _Launcher:
             limits.append(min(one.when for one in failed) + (AFTER_INTERRUPT if interrupted else patience))
         if self._leaves_some_waiting(now) or now > min(limits, default=math.inf):
             self._kill_rest()
-
-    def _longest(self) -> float:
-        """Seconds for the processes to end after the first signal."""
-        return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
 
     def _leaves_some_waiting(self, now: float) -> bool:
         """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
@@ -303,51 +295,29 @@ class _Launcher:
         """Those of some processes that run and have not said where they are."""
         return [number for number in numbers if number not in self._ended and not self._folder.states.get(number)]
 
-    def on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """An interrupt is passed on once the processes have said where they are; a second one at once."""
-        self._interrupts.append(number)
-        if len(self._interrupts) == 1:
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """The first signal interrupts the processes, once they have said where they are; a second one ends them.
+
+        A SIGTERM is not passed on as such: JAX's notifier of preemptions would keep it to itself.
+        """
+        self._interrupts += 1
+        if self._interrupts == 1:
             self._interrupted_at = time.monotonic()
             self._folder.mark("interrupted")
             self._folder.mark("where")
-        else:
-            self._signal_all(number)
 
     def _pass_interrupt_on(self) -> None:
-        """Pass the first interrupt on, once those that can have said where they are: afterwards they are elsewhere.
-
-        A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python.
-        """
-        if not self._interrupts:
+        """Interrupt the processes, once those that can have said where they are: afterwards they are elsewhere."""
+        if not self._interrupts or self._at_interrupt is not None:
             return
-        first, since = self._interrupts[0], time.monotonic() - self._interrupted_at
-        if self._at_interrupt is None:
-            self._tell_of_wait()
-            started = range(len(self._processes))
-            awaited = [number for number in started if self._folder.joined.get(number) is not None]
-            if since > STATES_WITHIN_INTERRUPT or self._plan.mode == "off" or not self._without_word(awaited):
-                self._at_interrupt = {number: self._folder.states.get(number) or State() for number in started}
-                self._signal_all(first)
-        if first != signal.SIGINT and since > AFTER_TERMINATION and not self._followed:
-            self._followed = True
-            self._signal_all(signal.SIGINT)
-
-    def _tell_of_wait(self) -> None:
-        """Say at once what is waited for: until the last process has ended, nothing else is seen."""
-        running = [number for number in range(len(self._processes)) if number not in self._ended]
-        if running and not self._told_of_wait and len(self._processes) == self._plan.processes:
-            self._told_of_wait = True
-            again = "Ctrl-C again" if self._interrupts[0] == signal.SIGINT else "a second signal"
-            sys.stderr.write(
-                f"spmdlint: {signal.Signals(self._interrupts[0]).name}: waiting at most {self._longest():g} s for "
-                f"{name_processes(running)} to end; {again} ends {'it' if len(running) == 1 else 'them'} at once.\n"
-            )
-            sys.stderr.flush()
-
-    def _signal_all(self, number: int) -> None:
-        for process in self._processes:
-            if process.poll() is None:
-                _signal_group(process, number)
+        started = range(len(self._processes))
+        awaited = [number for number in started if self._folder.joined.get(number) is not None]
+        over = time.monotonic() - self._interrupted_at > STATES_WITHIN_INTERRUPT
+        if over or self._plan.mode == "off" or not self._without_word(awaited):
+            self._at_interrupt = {number: self._folder.states.get(number) or State() for number in started}
+            for process in self._processes:
+                if process.poll() is None:
+                    _signal_group(process, signal.SIGINT)
 
 
 def _installed_jax() -> str | None:

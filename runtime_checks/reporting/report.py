@@ -58,8 +58,6 @@ ADVICE_ON: Mapping[str, str] = {
     "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
     "died": "Find out what ended it: its last output for an exit status, the kernel's log (out of memory) or the "
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
-    "no exit": "End every process by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
-    "together with the other processes. os._exit() leaves that out.",
     "left": "Find what ended it, such as os._exit(); its last output may tell. No process may end before the calls of "
     "the others, and each has to end by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
     "together with the other processes.",

@@ -56,9 +56,9 @@ elif me == 2:
 @pytest.mark.parametrize(
     ("end", "how", "state", "processes"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9 after", "died", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 3),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "died: process 1 was killed by signal 9", "died", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0)", "exited", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0)", "exited", 3),
     ],
 )
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
@@ -66,9 +66,9 @@ def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
 ) -> None:
     program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()  # last\n{LAST % end}"
     run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
-    waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
+    waiting = "process 0 waits" if processes == 2 else "processes 0, 2 wait"
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
-    told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
+    told = f"process 1 {how}; {waiting} in JAX's shutdown."
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
     assert run.line(1) == run.marked("last")
@@ -215,13 +215,10 @@ w.block_until_ready()  # waits
     assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
     assert "runtime_checks" not in run.output, "frames of ours"
     assert "threading.py" not in run.output
-    assert (
-        "spmdlint: SIGINT: waiting at most 5 s for processes 0-1 to end; Ctrl-C again ends them at once." in run.output
-    )
 
 
-def test_a_termination_of_a_program_that_goes_on_is_followed_by_an_interrupt(tmp_path: Path) -> None:
-    """JAX's notifier of preemptions takes SIGTERM for itself."""
+def test_a_termination_interrupts_the_processes(tmp_path: Path) -> None:
+    """JAX's notifier of preemptions would take SIGTERM for itself."""
     run = rehearse(
         tmp_path,
         STEPS
@@ -235,8 +232,7 @@ for i in range(1000000):
         interrupt_by=signal.SIGTERM,
     )
     assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
-    assert "SIGTERM caught" in run.output or "KeyboardInterrupt" in run.output
-    assert "a second signal ends them at once" in run.output
+    assert "KeyboardInterrupt" in run.output
     assert "the run was interrupted" in run.output
 
 

@@ -264,7 +264,6 @@ def test_a_signal_while_processes_are_started_ends_the_run(tmp_path: Path) -> No
     launcher.terminate()
     said = launcher.communicate(timeout=150)[1]
     assert launcher.returncode == 130, said
-    assert "waiting at most" not in said
     assert "the run was interrupted" in said
     assert len(list(logs.glob("*.out"))) < many
     assert not strays("waits.py")
