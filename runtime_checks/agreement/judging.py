@@ -74,7 +74,6 @@ class Differing:
     group: Sequence[int]
     records: Sides
     places: Mapping[int, Place]
-    recent: Mapping[int, list[Place]]
     quiet: Quiet
     evidence: Evidence = field(default_factory=Evidence)
     agreed: int | None = None
@@ -85,8 +84,7 @@ class Differing:
         """The report; ``others`` are the processes that do not make the call."""
         processes = dict(self.others)
         for number, record in self.records.items():
-            one = processes[number] = _call_reported(self.places[number], record, "calling")
-            one.recent = self.recent.get(number, [])
+            processes[number] = _call_reported(self.places[number], record, "calling")
         _tell_apart(processes, found)
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
@@ -264,7 +262,6 @@ def _one_function(first: Place, second: Place) -> bool:
 def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
     one = _call_reported(record, record, before.state if before is not None and not stands_in else "calling")
     one.index = index
-    one.recent = before.recent if before is not None else []
     if stands_in:
         one.detail = f"{NOTHING_TO_EXCHANGE}{_then(before)}"
     elif before is not None:

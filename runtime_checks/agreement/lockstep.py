@@ -157,7 +157,7 @@ class _Agreement:
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""
-        own = self._own.report(self._entry, "waiting")
+        own = reported(self._entry.placed(), "waiting")
         way = stack_lines(user_frame(sys._getframe()))
         own.stack = way if len(way) > 1 else None
         return own
@@ -231,7 +231,6 @@ class _Agreement:
             "arguments": call.explained(self._own.provenance, self._own.values),
             "given": dict(call.given),
             "static": dict(call.static),
-            "recent": self._own.recent(entry),
             "threads": thread_names(self._own.ledger.group(entry.program.processes)),
             "texts": dict(call.texts()),
         }
@@ -273,7 +272,6 @@ class _Agreement:
             group.processes,
             records,
             places={process: details.get(process) or message for process, message in self._messages.items()},
-            recent={process: told.get("recent") or [] for process, told in details.items()},
             quiet=self._others.quiet_calls(group),
             agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),

@@ -41,7 +41,7 @@ def compare(records: Sides) -> Difference | None:
     A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
     on a process is unknown there and agrees with anything.
     """
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order")
     if not (any(_differs(records, name) for name in fields) or _given(records)):
         return None
     if _differs(records, "environment"):
@@ -63,7 +63,7 @@ def compare(records: Sides) -> Difference | None:
         return Difference("arguments", "name", f" in its name: {names}", _told(records, "name", "name = {!r}"))
     if _differs(records, "value"):
         return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
-    if _differs(records, "order") or _differs(records, "keys"):
+    if _differs(records, "order"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for name, values in _uneven({n: known for n, record in records.items() if (known := record.get("static"))}).items():
         return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")

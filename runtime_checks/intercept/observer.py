@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.calls.communication import (
     compiled_communicates,
     lowered_communicates,
 )
-from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order, keys_of
+from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, key_order
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.ledger import Ledger
@@ -45,10 +45,10 @@ _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 class Context:
     """The call of a jitted or mapped function that is in progress in a thread.
 
-    ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
-    A ``loose`` context is not removed by its creator: the next execution ends it. ``tree`` is the
-    `PyTreeDef` of the arguments, and ``jaxpr`` what they are given to, None if it is not known. ``broadcast`` are the
-    arguments of old ``pmap`` that are one value: the others are this process's rows.
+    ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``. A
+    ``loose`` context is not removed by its creator: the next execution ends it. ``jaxpr`` is what the arguments are
+    given to, None if it is not known. ``broadcast`` are the arguments of old ``pmap`` that are one value: the others
+    are this process's rows.
     """
 
     name: str
@@ -56,7 +56,6 @@ class Context:
     values: Sequence[Any]
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
-    tree: Any = None
     jaxpr: Any = None
     broadcast: Collection[int] | None = None
     agreed: str | None = None
@@ -114,7 +113,7 @@ class Probe:
 
 class _Thread(threading.local):
     context: Context | None = None
-    inferred: tuple[Any, Mapping[str, str], Any] = (None, {}, None)  # the function, its static arguments, their tree
+    inferred: tuple[Any, Mapping[str, str]] = (None, {})  # the function, and its static arguments
     spanning: Any = None
     known: Known | None = None
     hosts: Sequence[tuple[int, str]] = ()
@@ -325,7 +324,6 @@ class Observer:
             module=compiled.module,
             environment=compiled.environment,
             order=key_order(context.names),
-            keys=container_order(keys_of(context.tree)),
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
@@ -344,7 +342,6 @@ class Observer:
             site=site,
             values=values,
             names=context.names,
-            tree=context.tree,
             static=context.static,
             tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,

@@ -16,9 +16,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
     is_abort,
     is_without_exit,
     name_processes,
-    place,
     racing_threads,
-    told_apart,
 )
 
 SCHEMA_VERSION = 1
@@ -85,8 +83,7 @@ class ProcessReport:
 
     ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, disabled, unknown.
     ``index`` is the number of the call in its group, from 1, or the number of calls made if none is in progress.
-    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds
-    the last calls, oldest first.
+    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line".
     """
 
     state: str
@@ -99,7 +96,6 @@ class ProcessReport:
     static: dict[str, str] | None = None
     stack: list[str] | None = None
     detail: str | None = None
-    recent: list[Place] = field(default_factory=list)
 
     def told(self) -> State:
         """The state and the place, for sentences."""
@@ -218,7 +214,6 @@ def as_text(report: Report, rules: Container[str] | None = None, *, told: bool =
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven, odd)]
-    lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
     lines += explanation(report, rules)
     if report.advice:
@@ -334,35 +329,3 @@ def argument_words(argument: Argument) -> str:
     if argument.get("origin"):
         words += f" from {argument['origin']}"
     return words
-
-
-def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> list[str]:
-    """The last calls of two processes that differ, side by side; marks the first difference, or call ``at``."""
-    sides = [(number, process) for number, process in processes.items() if process.recent]
-    if len(sides) < 2:
-        return []
-    first = sides[0]
-    second = next((side for side in sides[1:] if _calls(side[1]) != _calls(first[1])), sides[1])
-    tables = [{at: one for one in side.recent if (at := one.get("index")) is not None} for _, side in (first, second)]
-    indices = sorted({*tables[0], *tables[1]})[-8:]
-    lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
-    words = {index: _side_by_side([table.get(index) for table in tables]) for index in indices}
-    marked = next((index for index in indices if words[index][0] != words[index][1]), at)
-    for index in indices:
-        one, other = words[index]
-        lines.append(f"  {'>' if index == marked else ' '} {index:>6}  {one:<44}  {other}")
-    return lines
-
-
-def _side_by_side(entries: Sequence[Place | None]) -> list[str]:
-    """Two calls of one number: "step train.py:20", or "-" if one was not made."""
-    through = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
-    return ["-" if entry is None else _call(entry, through.get(number)) for number, entry in enumerate(entries)]
-
-
-def _calls(process: ProcessReport) -> list[tuple[str, tuple[str, ...]]]:
-    return [(_call(entry), tuple(entry.get("callers") or ())) for entry in process.recent]
-
-
-def _call(entry: Place, through: str | None = None) -> str:
-    return f"{entry.get('function')} {place(entry, through) or '?'}"
