@@ -36,7 +36,6 @@ from spmdlint.runtime_checks.reporting.sentences import (
 )
 
 NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
-REASONED = ("raised", "died")  # ends whose reason is known
 RUNNING = ("late", "waiting", "unknown")
 
 Calls = Mapping[int, Side]
@@ -199,17 +198,13 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
-    states = {process: one.state for process, one in report.processes.items()}
     functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
     for makers in alike(functions).values():
         call = calls[makers[0]]
         found = {
             process: stands
             for process, theirs in sorted(quiet.items())
-            if process not in makers
-            and (
-                stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, states.get(str(process), "unknown"))
-            )
+            if process not in makers and (stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index))
         }
         records: dict[int, Side] = {**{number: calls[number] for number in makers}, **found}
         difference = compare(records) if found else None
@@ -227,19 +222,18 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
 
 
 def _stand_in(
-    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
+    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int
 ) -> QuietRecord | None:
-    """The call of another process that was made instead of this one, if any: from the same line, at the same point.
+    """The last call of another process that was made instead of this one: of its function, line and point.
 
     One that the waiting process has made in the same way is none.
     """
-    before = (one for one in theirs if one.get("after") == index - 1 and _at_one_place(call, one))
-    here = [one for one in before if not any(_made_too(own, one) for own in mine)]
-    same = [one for one in here if _one_function(call, one)]
-    if same:
-        return same[-1]
-    others = {one.get("function") for one in here}
-    return here[-1] if len(others) == 1 and state not in REASONED else None
+    here = (
+        one
+        for one in reversed(theirs)
+        if one.get("after") == index - 1 and _at_one_place(call, one) and _one_function(call, one)
+    )
+    return next((one for one in here if not any(_made_too(own, one) for own in mine)), None)
 
 
 def _made_too(own: QuietRecord, one: QuietRecord) -> bool:

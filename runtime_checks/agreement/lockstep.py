@@ -41,8 +41,7 @@ from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
 CLOSE_BEHIND = 0.5  # seconds for others to reach the call too: the difference is proven without them
 SHOWN = 3  # late processes that are described at a time
-LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
-LOOKS_A_SECOND = 256  # of all processes together take
+LOOK_EVERY = 0.2  # seconds between two looks at how the others are
 CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
@@ -128,7 +127,7 @@ class _Agreement:
         now = time.monotonic()
         if now < self._look_after:
             return
-        self._look_after = now + max(LOOK_EVERY, self._job.count / LOOKS_A_SECOND)
+        self._look_after = now + LOOK_EVERY
         self._ending.heed()
         if self._job.interrupted():
             return

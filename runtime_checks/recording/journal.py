@@ -210,8 +210,7 @@ class Journal:
         with self._lock:
             known[key] = event
         if self._recording is not None:
-            once = event.program.value is not None
-            event.number = self._recording.add_event(event.record(), event.group.processes, once=once)
+            event.number = self._recording.add_event(event.record(), event.group.processes)
 
     def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""

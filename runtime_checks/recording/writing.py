@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import re
 import shutil
 import struct
 import sys
@@ -33,14 +32,10 @@ CALL = struct.Struct("<II")
 START = 2 * SLOT
 SIZE = START + CALLS * CALL.size
 WORD = (1 << 32) - 1
-FULL_BYTES = 24 << 20  # of the second file; beyond it, records of programs are written without their arguments
-SHORT_BYTES = 48 << 20  # beyond this, records of programs are not written
-MAX_EVENTS_BYTES = 64 << 20
-_EVENT_LINE = re.compile(r'\{"event": (\d+), "group": "\w+", "digest": "(\w+)".*?("once": true)?\}$')
-_PROGRAM_LINE = re.compile(r'\{"program": "(\w+)"')
+FULL_BYTES = 96 << 20  # of the second file; beyond it, records of programs are not written
+MAX_EVENTS_BYTES = 128 << 20  # some 200,000 asserted values, each of which is new
 LATER = "all later calls"
-RECENT_VALUES = 256  # asserted values that may still be called, whether recorded or not
-KEPT = 4  # earlier jobs, each with up to some 65 MB for each process
+KEPT = 4  # earlier jobs, each with up to some 130 MB for each process
 
 
 class Checkpoint(NamedTuple):
@@ -57,7 +52,6 @@ class Line(EventRecord, total=False):
 
     members: list[Count]
     event: Count
-    once: bool
     program: str
     record: str
     end: State
@@ -86,8 +80,6 @@ class Recording:
         self._events = events
         self._bytes = 0
         self._failed = False
-        self._tidy_at = FULL_BYTES
-        self._last_program = ""
         self._freeze: Callable[[], None] = lambda: None
         self._frozen = False
         self._turn = 0
@@ -96,32 +88,23 @@ class Recording:
         self._lock = threading.Lock()
         self._omitted: set[str] = set()
 
-    def add_event(self, event: EventRecord, members: Sequence[int], *, once: bool = False) -> int:
-        """Write the event of a call among these processes, and return its number; most of ``once`` are not repeated."""
+    def add_event(self, event: EventRecord, members: Sequence[int]) -> int:
+        """Write the event of a call among these processes, and return its number."""
         with self._lock:
             if event["group"] not in self._groups:
                 self._groups.add(event["group"])
                 self._line({"group": event["group"], "members": list(members)})
             self._numbers += 1
-            line: Line = {**Line(event=self._numbers), **event}
-            self._line({**line, "once": True} if once else line)  # _EVENT_LINE expects it at the end
+            self._line({**Line(event=self._numbers), **event})
             return self._numbers
 
     def write_program(self, digest: str, record: ProgramRecord) -> None:
         """Write the record behind a digest, once."""
         with self._lock:
-            if self._bytes > self._tidy_at:
-                self._forget_values()
-                self._tidy_at = max(FULL_BYTES, self._bytes + MAX_EVENTS_BYTES // 8)
-            if self._bytes > SHORT_BYTES:
+            if self._bytes > FULL_BYTES:
                 self._omit("the records of some programs")
-                return
-            if self._bytes > FULL_BYTES and record.get("arguments"):
-                self._omit("the arguments of some programs")
-                record = {**record}
-                del record["arguments"]
-            self._last_program = digest
-            self._line({"program": digest, "record": pack(json.dumps(record).encode())})
+            else:
+                self._line({"program": digest, "record": pack(json.dumps(record).encode())})
 
     def write(self, line: Line) -> None:
         """Write a line that stands for itself."""
@@ -143,27 +126,6 @@ class Recording:
             write_error(f"spmdlint: the recording {self._events} is full: no more calls are recorded.\n")
             self._omit(LATER)
             self._freeze()
-
-    def _forget_values(self) -> None:
-        """Drop the lines of asserted values, each of which is new, that are no longer among the last calls."""
-        halves = memoryview(self._map)[START:].cast("I")
-        needed, recent = set(halves[1::2].tolist()), self._numbers - RECENT_VALUES
-        kept, digests = [], {self._last_program}  # the event of the last program comes next
-        try:
-            for text in self._events.read_text().splitlines(keepends=True):
-                event = _EVENT_LINE.match(text)  # much faster than to parse the lines
-                if event is None or not event[3] or int(event[1]) in needed or int(event[1]) > recent:
-                    kept.append(text)
-                    digests.add(event[2] if event is not None else "")
-            texts = [text for text in kept if (found := _PROGRAM_LINE.match(text)) is None or found[1] in digests]
-            scratch = self._events.with_suffix(".scratch")
-            scratch.unlink(missing_ok=True)
-            with _new(scratch) as file:
-                file.write("".join(texts).encode())
-            scratch.replace(self._events)
-        except (OSError, ValueError, KeyError, TypeError):
-            return
-        self._bytes = sum(map(len, texts))
 
     def _append(self, text: str) -> None:
         if self._failed:

@@ -7,9 +7,8 @@ is missing, :class:`StoreLostError` says so.
 from __future__ import annotations
 
 import json
-import secrets
-import time
 from collections.abc import Callable, Container, Mapping
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeVar
 
@@ -58,7 +57,7 @@ class Store:
 
     def name_job(self) -> None:
         """Agree on :attr:`job`: the process that comes first gives the name."""
-        name = f"{time.strftime('%Y%m%d_%H%M%S')}_{secrets.token_hex(3)}"
+        name = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S_%f}"
         told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
         self.job = name if told is None else told["name"]
 

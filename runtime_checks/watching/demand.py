@@ -12,7 +12,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from spmdlint.runtime_checks.reporting.printing import write_error
 
@@ -37,7 +36,7 @@ class Demand:
             self._read, end = os.pipe()
             os.set_blocking(self._read, False)
             os.set_blocking(end, False)
-            faulthandler.register(number, file=_PipeEnd(end), all_threads=False, chain=False)
+            faulthandler.register(number, file=os.fdopen(end, "wb", 0), all_threads=False, chain=False)
 
     def asked(self) -> bool:
         """Whether a report was requested since the last look."""
@@ -60,19 +59,3 @@ class Demand:
         read, self._read = self._read, None
         if read is not None:
             os.close(read)
-
-
-class _PipeEnd:
-    """The file for faulthandler, which alone keeps it: it lives until this registration is replaced."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def fileno(self) -> int:
-        return self._number
-
-    def flush(self) -> None:
-        """For faulthandler."""
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self._number)

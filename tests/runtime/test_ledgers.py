@@ -236,7 +236,7 @@ def test_a_recording_is_for_its_user_alone(tmp_path):
 
 def test_programs_of_thousands_of_devices_are_recorded_whole(tmp_path, capsys, monkeypatch):
     """As long lists, they would not fit: a tenth of the calls, and a tenth of the limits."""
-    limit(monkeypatch, writing.FULL_BYTES // 10, writing.SHORT_BYTES // 10, writing.MAX_EVENTS_BYTES // 10)
+    limit(monkeypatch, writing.FULL_BYTES // 20, writing.MAX_EVENTS_BYTES // 20)
     everyone, devices = tuple(range(1000)), [*range(4000, 8000), *range(4000)]
     for number in range(2):
         process = Process(tmp_path, number)
@@ -250,13 +250,13 @@ def test_programs_of_thousands_of_devices_are_recorded_whole(tmp_path, capsys, m
     assert all(record["devices"] == devices for record in read_lines(tmp_path / "0.ledger").programs.values())
 
 
-def limit(monkeypatch: pytest.MonkeyPatch, full: int, short: int, most: int) -> None:
-    for name, size in (("FULL_BYTES", full), ("SHORT_BYTES", short), ("MAX_EVENTS_BYTES", most)):
+def limit(monkeypatch: pytest.MonkeyPatch, full: int, most: int) -> None:
+    for name, size in (("FULL_BYTES", full), ("MAX_EVENTS_BYTES", most)):
         monkeypatch.setattr(writing, name, size)
 
 
 def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd):
-    limit(monkeypatch, 20_000, 30_000, 40_000)
+    limit(monkeypatch, 30_000, 40_000)
     for number in range(2):
         process = Process(tmp_path, number)
         for called in range(300):
@@ -268,29 +268,11 @@ def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd
     assert (status, data["report"]) == (0, None)
     for number in range(2):
         (note,) = [note for note in data["notes"] if f"recording of process {number} was full" in note]
-        for what in ("the arguments of some programs", "the records of some programs", "all later calls"):
+        for what in ("the records of some programs", "all later calls"):
             assert what in note
     assert (tmp_path / "0.events").stat().st_size < 41_000
     assert len(read(tmp_path / "0.ledger")) > 50, "what was recorded before can be read"
-    records = list(read_lines(tmp_path / "0.ledger").programs.values())
-    assert "arguments" in records[0]
-    assert "arguments" not in records[-1]
-
-
-def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
-    limit(monkeypatch, 75_000, 75_000, 100_000)
-    monkeypatch.setattr(writing, "RECENT_VALUES", 20)
-    for number in range(2):
-        process = Process(tmp_path, number)
-        for step in range(CALLS // 1000 + 750):
-            process.make(STEP, 3, 1000)
-            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 800)))
-            process.recording.write_program(value.digest, value.decisive())
-            process.make(value, 4)
-    status, data = diff(tmp_path, capsys)
-    assert (status, data["report"]["kind"]) == (3, "value")
-    assert not [note for note in data["notes"] if "full" in note]
-    assert len(read(tmp_path / "0.ledger")) == CALLS
+    assert 0 < len(read_lines(tmp_path / "0.ledger").programs) < 300
 
 
 @pytest.mark.parametrize(
@@ -457,8 +439,7 @@ def test_the_argument_that_differs_is_marked_and_no_other(tmp_path, capsys):
     for text in (run.output, out):
         assert "differs in the static argument k: process 0: 1; process 1: 2." in text
         marked = [line for line in text.splitlines() if line.startswith("  > ")]
-        assert marked[:2] == ["  > static k = 1", "  > static k = 2"]
-        assert len(marked) == 3, "beside these, the call in the table of the last calls"
+        assert marked == ["  > static k = 1", "  > static k = 2"]
         assert text.index("  > static k = 1") < text.index("    static a = 7")
     assert "from output" in run.output, "lockstep knows it"
     assert "from output" not in out, out
