@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 Mode = Literal["lockstep", "background", "off"]
 Policy = Literal["raise", "exit", "report"]
-Compared = Literal["sample", "all", "small", "off"]  # of arrays from the host
+Compared = Literal["sample", "all", "off"]  # of arrays from the host
 
 MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
 POLICY_VARIABLE = "SPMDLINT_ON_DIVERGENCE"

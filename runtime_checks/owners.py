@@ -6,7 +6,6 @@ import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 Owner = Literal["user", "library", "inside"]
@@ -43,15 +42,8 @@ def _jax_folder() -> str:
     return str(Path(origin).parent) + "/" if origin else "\0"
 
 
-def without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
-    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
-        trace = trace.tb_next
-    return trace
-
-
 def hide_frames(error: BaseException) -> None:
-    """Take the frames of the checks, and of what they call to wait, from an exception, and from its causes."""
+    """Take the frames of the checks, and those by which they wait or run a module, from an exception and its causes."""
     if _shows_all():
         return
     seen: set[int] = set()
@@ -63,7 +55,8 @@ def hide_frames(error: BaseException) -> None:
             trace, kept, hidden = one.__traceback__, [], False
             while trace is not None:
                 filename = trace.tb_frame.f_code.co_filename
-                hidden = is_here(filename) or (hidden and owner_of(filename) == "library")
+                ours = owner_of(filename) == "library" or filename.startswith("<")
+                hidden = is_here(filename) or (hidden and ours)
                 kept += [] if hidden else [trace]
                 trace = trace.tb_next
             for each, following in zip(kept, [*kept[1:], None], strict=False):

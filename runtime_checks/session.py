@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.declared import Ending
-from spmdlint.runtime_checks.agreement.lockstep import agree
+from spmdlint.runtime_checks.agreement.lockstep import Agreement
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
@@ -94,7 +94,7 @@ class Session:
             with suppress(StoodDownError):
                 if self.checks.joins(wait=True):
                     self.parts.setup.publish()
-                    agree(self.parts, group, entry, call, within)
+                    Agreement(self.parts, group, entry, call, within).reach()
         return f"{group.key}/{entry.index}"
 
     def _note_quiet(self, call: Call) -> None:

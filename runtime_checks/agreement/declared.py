@@ -39,7 +39,6 @@ class Ending:
         self._checks = checks
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
-        self._raised = False
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -88,21 +87,15 @@ class Ending:
             return
         self.acknowledged.set()
         if self._job.options.on_divergence == "raise":
-            if not self._raised and not self._told.is_set() and self._job.folder is None:
-                # At once: the program may catch it, and the report comes when it ends.
-                self._raised = True
-                words = f"{report.verdict} ({report.kind}), raised as DivergenceError: {report.message}"
-                write_error(f"spmdlint: {words}\n")
+            if self._job.folder is None:
+                self.tell()  # at once: the program may catch it
             raise DivergenceError(report)
         if self._job.options.on_divergence == "exit":
             self.leave()
         self.tell()
 
     def tell(self, *, uncaught: bool = False) -> None:
-        """Write the report to standard error and to the launcher, once.
-
-        ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
-        """
+        """Write the report to standard error and to the launcher, once; ``uncaught``: the program ends now."""
         if uncaught:
             self.uncaught_since = time.monotonic()
         if self._told.is_set() or self.verdict is None:
@@ -116,8 +109,7 @@ class Ending:
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
             words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message}) + "\n"
         else:
-            words = as_text(self.verdict, told=uncaught and self._raised)
-            words += self._ask_linter(self.verdict)
+            words = as_text(self.verdict) + self._ask_linter(self.verdict)
         write_error(words)
 
     @staticmethod

@@ -46,14 +46,7 @@ CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-def agree(parts: Parts, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-    """Compare a call with all others of the group; raises or ends the process if they differ."""
-    _Agreement(parts, group, entry, call, within).reach()
-    if call.given:
-        parts.own.agreed[call.program.digest] = entry.index
-
-
-class _Agreement:
+class Agreement:
     """One call of this process, and the others of its group on the way to it; ``within`` bounds the wait in seconds.
 
     ``messages`` are those of the processes that have come to the call, this one first.
@@ -272,7 +265,6 @@ class _Agreement:
             records,
             places={process: details.get(process) or message for process, message in self._messages.items()},
             quiet=self._others.quiet_calls(group),
-            agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),
             others={process: self._others.position(process, group, entry) for process in absent},
         )

@@ -86,8 +86,6 @@ class Values:
         import numpy as np
 
         held = np.asarray(array)
-        if held.size > WHOLE and self._compared == "small":
-            return None
         if held.size > WHOLE and self._compared == "sample":
             held = held.reshape(-1)[_sampled(held.size)] if held.flags.c_contiguous else held.flat[_sampled(held.size)]
         if held.dtype.itemsize == 8 and not _x64():

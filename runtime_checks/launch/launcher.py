@@ -6,7 +6,6 @@ dead processes, forwards interrupts, and leaves no process behind.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -331,14 +330,6 @@ def _installed_jax() -> str | None:
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON; raises :class:`LaunchError` if that is not possible."""
-    try:
-        path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
-    except OSError as error:
-        raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
 
 
 def _make(folder: Path) -> None:

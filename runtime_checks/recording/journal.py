@@ -116,9 +116,7 @@ class Journal:
     ``overrun`` is whether some calls were lost because they came faster than they could be counted.
     """
 
-    def __init__(
-        self, ledger: Ledger, recording: Recording | None = None, on_stop: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, ledger: Ledger, recording: Recording | None = None) -> None:
         self.pending: deque[Event | ValuedCall] = deque(maxlen=LIMIT)
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
@@ -127,7 +125,7 @@ class Journal:
         self.made = 0
         self._ledger = ledger
         self._recording = recording
-        self.on_stop = on_stop
+        self.on_stop: Callable[[], None] = lambda: None
         self.stopped = self.retired = False
         self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded

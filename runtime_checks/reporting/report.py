@@ -204,13 +204,13 @@ def after_death(
     return report
 
 
-def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:
+def as_text(report: Report, rules: Container[str] | None = None) -> str:
     """The report for a person: what differs, then the position of each process, then why and what to do.
 
     ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
-    up. ``told`` is whether the message stands just above.
+    up.
     """
-    lines = [f"{report.title}, as told above:" if told else f"{report.title}: {report.message}"]
+    lines = [f"{report.title}: {report.message}"]
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven, odd)]

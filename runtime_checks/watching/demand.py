@@ -15,8 +15,7 @@ import time
 
 from spmdlint.runtime_checks.reporting.printing import write_error
 
-PIECES_COME_WITHIN = 0.02  # seconds between two writes of faulthandler, which take microseconds
-SETTLED_LOOKS = 10  # whoever sends signals all the time is answered, too
+PIECES_COME_WITHIN = 0.1  # seconds for the writes of faulthandler, which take microseconds
 
 
 class Demand:
@@ -42,10 +41,8 @@ class Demand:
         """Whether a report was requested since the last look."""
         if not self._arrived():
             return False
-        for _ in range(SETTLED_LOOKS):  # a stack comes in many pieces, and the rest of it is no other request
-            time.sleep(PIECES_COME_WITHIN)
-            if not self._arrived():
-                break
+        time.sleep(PIECES_COME_WITHIN)
+        self._arrived()  # a stack comes in many pieces, and the rest of it is no other request
         return True
 
     def _arrived(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import re
 import sys
@@ -114,7 +115,7 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
             own = [folder for folder in jobs_in(ledgers) if folder not in before]
             _guarded(lambda: _write_page(report, words, own, options.html))
     if options.report is not None:
-        _guarded(lambda: launcher.write_report(report, options.report))
+        _guarded(lambda: _write_report(report, options.report))
     _guarded(lambda: _tell(report, Path(words[0]), options))
     if options.fail_on_unchecked and report.verdict == "unchecked" and status == 0:
         sys.stderr.write("spmdlint: nothing was compared, so the status is 2 (--fail-on-unchecked).\n")
@@ -171,6 +172,12 @@ def _ledgers(options: argparse.Namespace) -> Iterator[Path | None]:
     else:
         with tempfile.TemporaryDirectory(prefix="spmdlint-ledger-") as folder:
             yield Path(folder)
+
+
+def _write_report(report: Report, path: Path) -> None:
+    from spmdlint.cli.writing import write_file
+
+    write_file(path, json.dumps(report.as_data(), indent=2) + "\n")
 
 
 def _write_page(report: Report, command: Sequence[str], ledgers: Sequence[Path], path: Path) -> None:

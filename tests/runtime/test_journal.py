@@ -25,7 +25,7 @@ class Fast:
 
 
 def start() -> tuple[Journal, Fast]:
-    journal = Journal(Ledger(), None, lambda: None)
+    journal = Journal(Ledger())
     return journal, Fast(journal, program("step", PAIR))
 
 

@@ -28,7 +28,7 @@ class Process:
 
     def __init__(self, folder: Path, number: int) -> None:
         self.recording = Recording(folder / f"{number}.ledger")
-        self.journal = Journal(Ledger(), self.recording, lambda: None)
+        self.journal = Journal(Ledger(), self.recording)
 
     def make(self, called: Program, line: int, times: int = 1) -> None:
         event = self.journal.event_of(called, Site("/home/me/train.py", line, "main"))
