@@ -52,7 +52,7 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            trace, kept, hidden = one.__traceback__, [], False
+            trace, kept, hidden = one.__traceback__, [], one is error  # what starts the program stands before it
             while trace is not None:
                 filename = trace.tb_frame.f_code.co_filename
                 ours = owner_of(filename) == "library" or filename.startswith("<")

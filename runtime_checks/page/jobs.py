@@ -16,15 +16,18 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, earlier_jobs
+from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, earlier_jobs, load
 from spmdlint.runtime_checks.launch import findings
 from spmdlint.runtime_checks.page.document import Job, Sources, document
+from spmdlint.runtime_checks.recording.writing import jobs_in
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 
-def rehearsed_job(report: Report, command: Sequence[str], recorded: Recorded) -> Job:
-    """A rehearsal, with its recordings."""
+def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, *before: Path) -> Job:
+    """A rehearsal, with its recordings: none, if it came to no call, but those of the jobs ``before`` it."""
+    own = [job for job in jobs_in(ledgers) if job not in before]
+    recorded = load(own[0]) if own else Recorded({}, {})
     script = [] if command[0] == "-m" else [Path(command[0]).resolve().parent]
     return Job(
         report,

@@ -112,10 +112,11 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
         launcher.show_findings(report, _codes() if report.explained_by else None)
         # A disk that is full by now costs the files, not the verdict.
         if options.html is not None and ledgers is not None:
-            own = [folder for folder in jobs_in(ledgers) if folder not in before]
-            _guarded(lambda: _write_page(report, words, own, options.html))
+            _guarded(lambda: _write_page(report, words, [ledgers, *before], options.html))
     if options.report is not None:
-        _guarded(lambda: _write_report(report, options.report))
+        from spmdlint.cli.writing import write_file
+
+        _guarded(lambda: write_file(options.report, json.dumps(report.as_data(), indent=2) + "\n"))
     _guarded(lambda: _tell(report, Path(words[0]), options))
     if options.fail_on_unchecked and report.verdict == "unchecked" and status == 0:
         sys.stderr.write("spmdlint: nothing was compared, so the status is 2 (--fail-on-unchecked).\n")
@@ -156,11 +157,9 @@ def _declares(text: str, option: str) -> bool:
 
 def _guarded(write: Callable[[], None]) -> None:
     """Write one of the files that were asked for, or say why not."""
-    from spmdlint.runtime_checks.launch.launcher import LaunchError
-
     try:
         write()
-    except (LaunchError, UsageError) as error:
+    except UsageError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
 
 
@@ -174,19 +173,11 @@ def _ledgers(options: argparse.Namespace) -> Iterator[Path | None]:
             yield Path(folder)
 
 
-def _write_report(report: Report, path: Path) -> None:
-    from spmdlint.cli.writing import write_file
-
-    write_file(path, json.dumps(report.as_data(), indent=2) + "\n")
-
-
 def _write_page(report: Report, command: Sequence[str], ledgers: Sequence[Path], path: Path) -> None:
-    """Write the page; there are no recordings of a rehearsal that did not come so far."""
     from spmdlint.cli.writing import write_file
-    from spmdlint.runtime_checks.agreement.offline import Recorded, load
     from spmdlint.runtime_checks.page.jobs import page, rehearsed_job
 
-    job = rehearsed_job(report, command, load(ledgers[0]) if ledgers else Recorded({}, {}))
+    job = rehearsed_job(report, command, *ledgers)
     write_file(path, page(job))
     shows = (
         "shows the calls of all processes"
