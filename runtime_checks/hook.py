@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.intercept.layers import Interception, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
 from spmdlint.runtime_checks.options import INTERRUPTED_STATUS, Options, launched_process, too_many, unsupported
-from spmdlint.runtime_checks.owners import hide_frames
+from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.recording.writing import Line
 from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import plain, write_error
@@ -196,7 +196,7 @@ class Hook:
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
             return
         self._demand = self._demand or Demand(self.options.report_signal)
-        self._watcher = watcher = session.watcher(self._demand)
+        self._watcher = watcher = Watcher(session.parts, session.background, session.health, self._demand)
         session.job.wake_watcher = watcher.wake
         self._running.callback(watcher.stop)
         if session.background is not None:
@@ -243,6 +243,7 @@ class Hook:
             # The report is the message; a traceback through JAX's internals adds nothing.
             self.guard.run(self.session.ending.tell, uncaught=True)
             return True
+        error.__traceback__ = self.guard.run(without_runner, trace) or trace
         if not isinstance(error, ChecksFailedError):
             self.guard.run(hide_frames, error)
         return False

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Literal
 
 Owner = Literal["user", "library", "inside"]
@@ -42,8 +43,15 @@ def _jax_folder() -> str:
     return str(Path(origin).parent) + "/" if origin else "\0"
 
 
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of the runner; None if it never got there."""
+    while trace is not None and owner_of(trace.tb_frame.f_code.co_filename) != "user":
+        trace = trace.tb_next
+    return trace
+
+
 def hide_frames(error: BaseException) -> None:
-    """Take the frames of the checks, and those by which they wait or run a module, from an exception and its causes."""
+    """Take the frames of the checks, and those of Python's own by which they wait, from an exception and its causes."""
     if _shows_all():
         return
     seen: set[int] = set()
@@ -52,11 +60,11 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            trace, kept, hidden = one.__traceback__, [], one is error  # what starts the program stands before it
+            trace, kept, hidden = one.__traceback__, [], False
             while trace is not None:
                 filename = trace.tb_frame.f_code.co_filename
-                ours = owner_of(filename) == "library" or filename.startswith("<")
-                hidden = is_here(filename) or (hidden and ours)
+                pythons = owner_of(filename) == "library" and "-packages/" not in filename
+                hidden = is_here(filename) or (hidden and pythons)
                 kept += [] if hidden else [trace]
                 trace = trace.tb_next
             for each, following in zip(kept, [*kept[1:], None], strict=False):

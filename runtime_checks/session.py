@@ -24,9 +24,7 @@ from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
-from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
 class Session:
@@ -55,10 +53,6 @@ class Session:
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
-
-    def watcher(self, demand: Demand) -> Watcher:
-        """The thread that looks after this session, and answers a signal."""
-        return Watcher(self.parts, self.background, self.health, demand)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.

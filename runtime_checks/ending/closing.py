@@ -3,8 +3,8 @@
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
 
-How long it holds, and what follows, depends on how the program has ended (:data:`HOLDS`). ``disable()`` is an end in a
-program that goes on; after it, and after an interrupt, the checks are over in all processes.
+How long it holds, and what follows, depends on how the program has ended. ``disable()`` is an end in a program that
+goes on; after it, and after an interrupt, the checks are over in all processes.
 """
 
 from __future__ import annotations
@@ -29,23 +29,13 @@ from spmdlint.runtime_checks.transport.store import StoreLostError
 TICK = 0.05
 SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
-ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
+SHORT_HOLD = 10.0  # for jobs that continue when processes die, and for a program that goes on without checks
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-
-
-# By how the program has ended: how long, in seconds, the process holds in lockstep, in background mode in a rehearsal,
-# and in background mode in a job.
-HOLDS = {
-    "finished": (math.inf, math.inf, LONGEST_HOLD),
-    "raised": (LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
-    "disabled": (0.0, 10.0, 10.0),  # in lockstep, nothing is left to compare
-    "interrupted": (0.0, 0.0, 0.0),  # the job ends as it would without the checks
-}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process, one of :data:`HOLDS`, with place and message."""
+    """How the program ended in this process, with place and message: finished, raised, disabled or interrupted."""
 
     state: str = "finished"
     site: Site | None = None
@@ -156,12 +146,13 @@ class Closing:
 
     def _hold(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
-        lockstep, rehearsal, job = HOLDS[outcome.state]
-        if self._background is None:
-            return lockstep
-        if self._job.options.rehearsal:
-            return rehearsal
-        return min(job, ELASTIC_HOLD) if is_elastic() else job
+        behind = self._background is not None
+        if outcome.state in OVER:  # in lockstep, nothing is left to compare; after an interrupt, all end as they would
+            return SHORT_HOLD if behind and outcome.state == "disabled" else 0.0
+        in_job = behind and not self._job.options.rehearsal
+        if outcome.state == "finished" and not in_job:
+            return math.inf
+        return SHORT_HOLD if in_job and is_elastic() else LONGEST_HOLD
 
     def _act_if_diverged(self, outcome: Outcome) -> bool:
         """Act on the verdict; if this returns, whether there is one."""

@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.api import decide, enable, left_by
 from spmdlint.runtime_checks.calls.frames import Site, raising_site, site_data
 from spmdlint.runtime_checks.launch.cluster import answer_in, die_with_launcher, join_cluster
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, choose, launched_process
-from spmdlint.runtime_checks.owners import hide_frames
+from spmdlint.runtime_checks.owners import hide_frames, without_runner
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
@@ -89,11 +89,12 @@ def _run_module(name: str) -> None:
         raise
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Show an exception from the program's first line on, and leave it for the launcher.
 
     This is for the time before the program imports jax: from then on, the checks do it.
     """
+    error.__traceback__ = without_runner(trace)
     hide_frames(error)
     shown = error.__traceback__
     sys.__excepthook__(kind, error, shown)
