@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.api import enable as enable
     from spmdlint.runtime_checks.api import local as local
     from spmdlint.runtime_checks.api import status as status
+    from spmdlint.runtime_checks.api import track as track
     from spmdlint.runtime_checks.errors import ChecksFailedError as ChecksFailedError
     from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError
 
-_API = ("Status", "assert_equal", "check_replicas", "disable", "enable", "local", "status")
+_API = ("Status", "assert_equal", "check_replicas", "disable", "enable", "local", "status", "track")
 _ERRORS = ("ChecksFailedError", "DivergenceError")
 
 

@@ -1,10 +1,11 @@
-"""The public functions: ``enable``, ``disable``, ``status``, and those about values."""
+"""The public functions: ``enable``, ``disable``, ``status``, ``track``, and those about values."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, Options, Policy, choose, overruled, switched_off
 from spmdlint.runtime_checks.records import HealthNumbers
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
     from spmdlint.runtime_checks.session import Session
 
+P = ParamSpec("P")
+R = TypeVar("R")
 UNDECIDED = "not all processes have enabled the checks yet"
 T = TypeVar("T")
 
@@ -182,6 +185,18 @@ def local(value: T) -> T:
 
     freed: T = jax.tree_util.tree_map(session.own.values.free, value)
     return freed
+
+
+def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    """Treat your own callable as a parallel call: one that every process has to make in the same order.
+
+    For callables that communicate without JAX's dispatch, such as an operation of mpi4jax or your own client. The
+    shapes and dtypes of the array arguments have to agree as well. Calls during tracing are ignored. Costs only a
+    look-up if the checks are off.
+    """
+    from spmdlint.runtime_checks.calls.named import tracked
+
+    return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
 def _session() -> Session | None:

@@ -173,8 +173,8 @@ class Hook:
         session = Session(store, me, count, self.options)
         # Later, what ran was watched, and may differ after a divergence.
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
-        observer = Observer(session, session.own, session.background)
-        interception = Interception(observer, layers_of(self.options.mode))
+        layers = layers_of(self.options.mode, self.options.checkpoints)
+        interception = Interception(Observer(session, session.own, session.background), layers)
         self._running.callback(session.own.journal.retire)
         self._running.callback(interception.remove)
         session.own.layers = interception.state
@@ -214,7 +214,7 @@ class Hook:
             version=__version__,
             mode=options.mode,
             policy=options.on_divergence,
-            values=options.values,
+            values=f"{options.values}:{options.values_every}{',checkpoints' * options.checkpoints}",
             off=tuple(session.own.layers_off),
             past=past,
             site=site.path if site is not None else "",

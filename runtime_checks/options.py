@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 Mode = Literal["lockstep", "background", "off"]
 Policy = Literal["raise", "exit", "report"]
-Compared = Literal["sample", "all", "off"]  # of arrays from the host
+Compared = Literal["sample", "all", "small", "off"]  # of arrays from the host
 
 MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
 POLICY_VARIABLE = "SPMDLINT_ON_DIVERGENCE"
@@ -43,8 +43,9 @@ class Options:
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. ``join_within`` is how long, in seconds,
     a process waits for all others to enable the checks; if one does not, all go on unchecked. ``report_signal`` asks a
-    process for a report in background mode, "off" is none. ``values`` is what is compared of
-    arrays from the host, but for the functions ``local_values``.
+    process for a report in background mode, "off" is none. ``values`` is what is compared of arrays from the host,
+    but for the functions ``local_values``, and of large arrays only in one of ``values_every`` calls; ``checkpoints``
+    is whether the replicas in what is saved are compared before.
     """
 
     mode: Mode = "lockstep"
@@ -55,6 +56,8 @@ class Options:
     report_signal: str = "USR2"
     join_within: float = JOIN_WITHIN
     values: Compared = "sample"
+    values_every: int = 1
+    checkpoints: bool = False
     local_values: tuple[str, ...] = ()
 
     @property
@@ -77,7 +80,7 @@ def choose(
     given = os.environ if environment is None else environment
     folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
     chosen_mode = mode or _mode_of(given) or "lockstep"
-    compared = given.get(VALUES_VARIABLE) or "sample"
+    compared, compared_every, checkpoints = _values(given)
     usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
     policy = on_divergence or given.get(POLICY_VARIABLE) or usual
     if _mode_of(given) not in ("", *get_args(Mode)):
@@ -87,8 +90,6 @@ def choose(
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
-    if compared not in get_args(Compared):
-        raise ValueError(f"{VALUES_VARIABLE} is {compared!r}: use one of {', '.join(get_args(Compared))}.")
     asked: object = join_within
     if asked is None:
         asked = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
@@ -105,7 +106,9 @@ def choose(
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=float(asked),
-        values=compared,  # type: ignore[arg-type]
+        values=compared,
+        values_every=compared_every,
+        checkpoints=checkpoints,
         local_values=tuple(filter(None, given.get(LOCAL_VARIABLE, "").replace(",", " ").split())),
     )
 
@@ -168,6 +171,16 @@ def launched_process() -> int | None:
 def _mode_of(given: Mapping[str, str]) -> str:
     """The mode that the environment names, in any case: OFF is a usual way to write it there."""
     return given.get(MODE_VARIABLE, "").lower()
+
+
+def _values(given: Mapping[str, str]) -> tuple[Compared, int, bool]:
+    """What is compared of arrays from the host, of large ones in one of how many calls, and whether checkpoints are."""
+    text = given.get(VALUES_VARIABLE) or "sample"
+    said = re.fullmatch(rf"({'|'.join(get_args(Compared))})(?::([1-9]\d*))?(,checkpoints)?", text)
+    if said is None:
+        accepted = f"{', '.join(get_args(Compared))}, or all:100, and ,checkpoints after it"
+        raise ValueError(f"{VALUES_VARIABLE} is {text!r}: use one of {accepted}.")
+    return said[1], int(said[2] or 1), said[3] is not None  # type: ignore[return-value]
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

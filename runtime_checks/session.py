@@ -41,12 +41,15 @@ class Session:
         self.job = job = Job(store, me, count, options)
         if options.ledger is not None or options.mode == "background":
             store.name_job()
-        self.own = own = ThisProcess(Values(options.values, options.local_values), _recording(job))
+        self.own = own = ThisProcess(
+            Values(options.values, options.local_values, options.values_every), _recording(job)
+        )
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
+        self.provenance = own.provenance
         self.background: Background | None = None
         if options.mode == "background":
             self.background = Background(parts)

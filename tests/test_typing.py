@@ -23,8 +23,13 @@ runtime_checks.assert_equal({"a": 1}, name="params", every=100)
 runtime_checks.assert_equal({"a": 1}, name=3)  # error: arg-type
 
 
-assert_type(runtime_checks.local(3), int)
-runtime_checks.check_replicas({"a": 1}, every="2")  # error: arg-type
+def send(value: int, to: str) -> float:
+    return value / len(to)
+
+
+tracked = runtime_checks.track(send, name="send")
+assert_type(tracked(3, "b"), float)
+tracked("3", "b")  # error: arg-type
 
 try:
     pass

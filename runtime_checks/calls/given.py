@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -27,6 +28,7 @@ Given = Mapping[str, str]
 WHOLE, SAMPLE = 1024, 256  # values up to which all of an array count, and of a larger one, how many
 REMEMBERED = 1024  # values that can be told, each of up to WHOLE numbers
 FREE = "local"  # the tag of what may differ
+UNREAD = ""  # that of an array that is not looked at in this call: it agrees with anything
 SOURCE, USUAL, UNUSUAL = "source", "usual", "unusual"  # of a broadcast, if that is process 0, and no other one
 PART = "|"  # in the tag of parts of an array: between which ones they are, and what they are
 SHOWN = 16
@@ -36,12 +38,15 @@ _IGNORES = re.compile(r"#\s*spmdlint:\s*ignore\s*\[[^\]]*\bSPMD5")  # the rules 
 class Values:
     """The tags of the values of this process, and the values behind them, for reports.
 
-    ``compared`` is what of a large array counts; ``but`` are functions whose arguments may differ.
+    ``compared`` is what of a large array counts, in one of ``every`` calls; ``but`` are functions whose arguments may
+    differ.
     """
 
-    def __init__(self, compared: Compared = "sample", but: Collection[str] = ()) -> None:
+    def __init__(self, compared: Compared = "sample", but: Collection[str] = (), every: int = 1) -> None:
         self._compared = compared
         self._but = frozenset(but)
+        self._every = every
+        self._passed: Counter[str] = Counter()
         self._arrays = Provenance()
         self._known: Recent[str, Any] = Recent(REMEMBERED)
         self._makers: Recent[str, str] = Recent(REMEMBERED)
@@ -59,20 +64,23 @@ class Values:
         found: dict[str, str] = {}
         last = len(values) - 1
         for number, value in enumerate(values):
-            tag = self.tag(value) if used is None or number in used else None
+            tag = self.tag(value, f"{function} {last - number}") if used is None or number in used else None
             if tag is not None:
                 found[str(last - number)] = tag
         return found
 
-    def tag(self, value: Any) -> str | None:
-        """The tag of a value from the host, or of an array made of such values; None for any other."""
+    def tag(self, value: Any, place: str = "") -> str | None:
+        """The tag of a value from the host, or of an array made of such values; None for any other.
+
+        ``place`` is the function and argument it is passed to: of the large arrays there, not all need be read.
+        """
         if isinstance(value, int | float | complex):
             return _number(value)
         value = getattr(value, "_base_array", value)  # of an array of random keys
         held = self._arrays.tag_of(value)
         if held != UNKNOWN:
             return None if held == FREE else held
-        return self._digest(value) if on_the_host(value) else None
+        return self._digest(value, place) if on_the_host(value) else None
 
     def is_from_host(self, value: Any) -> bool:
         """Whether JAX places the value anew at each call."""
@@ -81,11 +89,17 @@ class Values:
             on_the_host(value) and self._arrays.tag_of(value) == UNKNOWN
         )
 
-    def _digest(self, array: Any) -> str | None:
+    def _digest(self, array: Any, place: str) -> str | None:
         import jax
         import numpy as np
 
         held = np.asarray(array)
+        if held.size > WHOLE and self._compared == "small":
+            return None
+        if held.size > WHOLE and place and self._every > 1:
+            self._passed[place] += 1
+            if self._passed[place] % self._every != 1:
+                return UNREAD
         if held.size > WHOLE and self._compared == "sample":
             held = held.reshape(-1)[_sampled(held.size)] if held.flags.c_contiguous else held.flat[_sampled(held.size)]
         if held.dtype.itemsize == 8 and not _x64():
@@ -121,11 +135,11 @@ class Values:
         if tag is not None or self._arrays.tag_of(piece) == FREE or not hasattr(piece, "is_ready"):
             return tag
         on_cpu = piece.is_fully_addressable and all(device.platform == "cpu" for device in piece.devices())
-        return self._digest(piece) if on_cpu and not piece.is_deleted() and piece.is_ready() else None
+        return self._digest(piece, "") if on_cpu and not piece.is_deleted() and piece.is_ready() else None
 
     def derived(self, digest: str, given: Given, outputs: Sequence[Any], where: str) -> None:
         """The outputs of a call without a collective are made of what it was given."""
-        if any(PART in tag for tag in given.values()):
+        if any(tag == UNREAD or PART in tag for tag in given.values()):
             return
         told = ", ".join(self.words(tag).partition(" digest ")[0] for tag in list(given.values())[:2])[:200]
         for number, output in enumerate(outputs if given else ()):
@@ -161,7 +175,9 @@ class Values:
 
     def told(self, given: Given) -> dict[str, GivenRecord]:
         return {
-            key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)} for key, tag in given.items()
+            key: {"tag": tag, "words": self.words(tag), "maker": self._makers.get(tag)}
+            for key, tag in given.items()
+            if tag != UNREAD
         }
 
 
@@ -188,7 +204,8 @@ def conflict(one: Given, other: Given) -> str | None:
     keys = [
         key
         for key, tag in one.items()
-        if (there := other.get(key, tag)) != tag
+        if (there := other.get(key, UNREAD)) != tag
+        and UNREAD not in (tag, there)
         and tag.rpartition(PART)[0] == there.rpartition(PART)[0]  # different parts of an array tell nothing
     ]
     return min(keys, key=lambda key: (-int(key) if key.isdigit() else 0, key), default=None)

@@ -1,6 +1,7 @@
-"""Parallel calls of libraries that are known by more than a program: barriers and asserted values.
+"""Parallel calls of libraries that are known by more than a program: barriers, asserted values, saves of a checkpoint.
 
-Barriers with different names run an identical program, and so does ``assert_equal`` of different values.
+Barriers with different names run an identical program, and so does ``assert_equal`` of different values. All processes
+make a save; what it holds copies of is compared before it is written.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from typing import Any
 
 from spmdlint.runtime_checks.calls.frames import entered
 from spmdlint.runtime_checks.calls.named import announce, as_value
+from spmdlint.runtime_checks.calls.replicas import replicas_in
 from spmdlint.runtime_checks.intercept.observer import Observer
-from spmdlint.runtime_checks.intercept.seam import Patches, module, need
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 
 SOON = 45.0  # seconds: libraries that do not expect a time-out give minutes
+SAVERS = (
+    ("orbax.checkpoint", "Checkpointer", "save"),
+    ("orbax.checkpoint", "AsyncCheckpointer", "save"),
+    ("jax.experimental.array_serialization.serialization", "GlobalAsyncCheckpointManager", "serialize"),
+)
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
 
@@ -97,3 +104,40 @@ def install_client_barriers(observer: Observer, patches: Patches) -> None:
             tell(limit, *args, **named)
 
     patches.around(client, "wait_at_barrier", before, after)
+
+
+def install_checkpoints(observer: Observer, patches: Patches) -> None:
+    """Compare replicas before each save by Orbax or by JAX's own serialization."""
+
+    def before(_saver: Any, *args: Any, **named: Any) -> None:
+        import jax
+
+        tree = jax.tree_util.tree_map(_opened, {**{str(n): one for n, one in enumerate(args)}, **named})
+        announce(observer.caller, "check_replicas", name="checkpoint", given=replicas_in(tree, observer.caller.me))
+
+    found = 0
+    for name, owner, method in SAVERS:
+        try:
+            saver = need(module(name), owner)
+            need(saver, method)
+        except MissingSeamError:
+            continue
+        patches.around(saver, method, before)
+        found += 1
+    if not found:
+        raise MissingSeamError(f"there is none of {', '.join(name for name, _, _ in SAVERS)}")
+
+
+def _opened(leaf: Any) -> Any:
+    """What an object holds that tells Orbax what to save, and is no tree for JAX: its field with arrays, or fields."""
+    import jax
+
+    if not type(leaf).__module__.startswith("orbax.") or not hasattr(leaf, "__dict__"):
+        return leaf
+    fields = {name: jax.tree_util.tree_map(_opened, value) for name, value in vars(leaf).items()}
+    held = {
+        name: value
+        for name, value in fields.items()
+        if any(isinstance(one, jax.Array) for one in jax.tree_util.tree_leaves(value))
+    }
+    return next(iter(held.values())) if len(held) == 1 else held

@@ -93,7 +93,7 @@ def _host_calls(observer: Observer, journal: Journal, program: Program, last: st
         if journal.retired:
             return
         tags: dict[str, str] = vars(placed)
-        tag = observer.own.values.tag(value)
+        tag = observer.own.values.tag(value, f"{program.function} {key}")
         if tag is not None:
             tags[key] = tag
         if key == last:

@@ -42,6 +42,7 @@ LAYERS = (
     Layer("client-barriers", "barriers of the distributed client are not seen", barriers.install_client_barriers),
 )
 FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
+CHECKPOINTS = Layer("checkpoints", "replicas are not compared before checkpoints", barriers.install_checkpoints)
 
 
 class Interception:
@@ -91,8 +92,9 @@ class Interception:
         self._patches.clear()
 
 
-def layers_of(mode: str) -> tuple[Layer, ...]:
+def layers_of(mode: str, checkpoints: bool = False) -> tuple[Layer, ...]:
     """The layers of a mode: lockstep takes every call off the fast path, background looks inside it."""
+    layers = (*LAYERS, CHECKPOINTS) if checkpoints else LAYERS
     if mode != "background":
-        return LAYERS
-    return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in LAYERS)
+        return layers
+    return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in layers)

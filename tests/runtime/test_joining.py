@@ -39,7 +39,7 @@ def test_it_is_decided_for_the_checks_when_all_are_there_and_alike() -> None:
         (member(mode="background"), "the modes differ: process 0: lockstep; process 1: background"),
         (member(version="2"), "releases of spmdlint differ: process 0: 1; process 1: 2"),
         (member(policy="exit"), "on_divergence differs"),
-        (member(values="all"), "SPMDLINT_VALUES differs"),
+        (member(values="all:1"), "SPMDLINT_VALUES differs"),
         (member(off=("every-call",)), "process 1: without the layers every-call"),
         (member(past=("jit_step",), site="train.py:9"), "process 1: at train.py:9, after jit_step had run"),
         (None, "registration of process 1 cannot be read"),
