@@ -76,6 +76,8 @@ def _difference(histories: Mapping[int, History], evidence: Evidence) -> Report 
             found = compare(records) or source_difference(records, len(records) == len(group))
             if found is None:
                 continue  # an unknown field on one side agrees with anything
+            one = next(iter(there))
+            before = [n for n, row in rows[one].items() if n < first and row.digest == there[one].digest]
             call = Differing(
                 first,
                 group,
@@ -83,6 +85,7 @@ def _difference(histories: Mapping[int, History], evidence: Evidence) -> Report 
                 places={process: row.place() for process, row in there.items()},
                 quiet=_quiet(inside, key),
                 evidence=evidence,
+                agreed=max(before, default=None),
                 racing=_are_racing(rows, there),
             )
             return call.report(found)

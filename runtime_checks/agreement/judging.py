@@ -29,6 +29,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
     capitalized,
     differs,
     ended_field,
+    last_agreed,
     missing,
     name_processes,
     place,
@@ -64,7 +65,8 @@ class Differing:
     """A call that differs: its number in its group, and all that is known of each process that makes it.
 
     ``places`` are the calls for readers. ``evidence`` has the lowered modules of programs whose record has none, and
-    ``quiet`` has the calls without a collective. ``racing`` is whether several threads make such calls.
+    ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that was given the same
+    values everywhere. ``racing`` is whether several threads make such calls.
     """
 
     index: int
@@ -73,6 +75,7 @@ class Differing:
     places: Mapping[int, Place]
     quiet: Quiet
     evidence: Evidence = field(default_factory=Evidence)
+    agreed: int | None = None
     racing: bool = False
     others: Mapping[int, ProcessReport] = field(default_factory=dict)
 
@@ -89,6 +92,9 @@ class Differing:
             first = {n: digest for digest, n in sorted(by_program.items(), key=lambda item: item[1])[:2]}
             texts = {n: self.records[n].get("texts") or self.evidence.texts(n, digest) for n, digest in first.items()}
             report.module = module_difference(texts)
+        if found.field == "given":
+            function = next(iter(self.places.values())).get("function")
+            report.notes += last_agreed(function or "it", self.agreed)
         if self.racing:
             report.advice = ADVICE_ON["threads"]
         return explained(report, self.group, self.records, self.quiet)

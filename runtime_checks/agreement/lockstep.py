@@ -77,6 +77,8 @@ class Agreement:
         job.say(group.key, entry.index, message)
         self._messages[job.me] = message
         self._hear_all()
+        if call.given:
+            self._own.agreed[digest] = entry.index
         job.forget(group.key, entry.index)
 
     def _hear(self, process: int, milliseconds: int) -> Message | None:
@@ -265,6 +267,7 @@ class Agreement:
             records,
             places={process: details.get(process) or message for process, message in self._messages.items()},
             quiet=self._others.quiet_calls(group),
+            agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),
             others={process: self._others.position(process, group, entry) for process in absent},
         )

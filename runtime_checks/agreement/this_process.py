@@ -45,6 +45,7 @@ class ThisProcess:
         self.quiet = QuietCalls(self.provenance)
         self.layers: dict[str, str] = {}
         self.racing: set[str] = set()
+        self.agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
         self.journal = Journal(self.ledger, recording)
         self.state = "running"
         self.end = State()

@@ -185,6 +185,11 @@ def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
     return f"Several threads make parallel calls, whose order is determined only if each waits for the other: {words}."
 
 
+def last_agreed(function: str, index: int | None) -> list[str]:
+    """The remark on the last call that was given the same values, as far as they are known; none if there is none."""
+    return [f"Up to call {index} of {function}, what was compared was the same."] if index is not None else []
+
+
 def undecided(function: str) -> str:
     """The remark on a program of which nothing can be proven."""
     return (

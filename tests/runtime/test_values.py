@@ -101,6 +101,10 @@ SAID = {
     "folded in": "fold_in at program.py",
     "the sixth": "call 6 of processes 0-1 ",
 }
+NOTED = {
+    "the sixth": "Up to call 5 of <lambda>, what was compared was the same.",
+    "drifted": "Up to call 1 of check_replicas, what was compared was the same.",
+}
 
 
 def shared_out(cases: Iterable[str]) -> pytest.MarkDecorator:
@@ -116,7 +120,7 @@ def shared_out(cases: Iterable[str]) -> pytest.MarkDecorator:
 def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = told(tmp_path, mode, {name: DIFFER[name][0] for name in names})
     for name in names:
-        (kind, message, *_), argument = found[name], DIFFER[name][1]
+        (kind, message, *notes), argument = found[name], DIFFER[name][1]
         if argument is None:  # it is a constant of the program
             assert (kind, "differs in its lowered program" in message) == ("program", True), (name, message)
             continue
@@ -126,6 +130,8 @@ def test_the_argument_that_differs_is_told(mode: str, names: tuple[str, ...], tm
         assert "process 1: " in message, (name, message)
         if name in SAID:
             assert SAID[name] in message, (name, message)
+        if name in NOTED:
+            assert NOTED[name] in notes, (name, notes)
     if "the sixth" in names:
         assert found["the sixth"][1].startswith(SAID["the sixth"])
 
@@ -209,12 +215,63 @@ def test_rows_that_two_of_four_processes_hold_are_compared_between_these(tmp_pat
     assert " differs in the value of x: " in run.report["message"], run.report["message"]
 
 
+ORBAX = """
+class StandardSave:
+    def __init__(self, item):
+        self.item = item
+class Checkpointer:
+    def save(self, directory, *args, **named):
+        print("saved", directory, flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_replicas_are_compared_before_a_checkpoint_if_asked_for(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "orbax" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "orbax" / "checkpoint" / "__init__.py").write_text(ORBAX)
+    program = (
+        f"sys.argv[1:] = [{mode!r}]\n{CASES}\n"
+        """
+runtime_checks.enable(sys.argv[1], on_divergence="exit")
+import orbax.checkpoint as ocp
+def step(weights):
+    return weights + 1
+for number in range(2):
+    state = ocp.StandardSave({"step": number, "w": drifted(number)})
+    ocp.Checkpointer().save(f"of {number}", args=state)
+runtime_checks.disable()
+    """
+    )
+    asked = {"SPMDLINT_VALUES": "sample,checkpoints"}
+    run = rehearse(tmp_path, program, devices=2, options=("--mode", "off"), environment=asked)
+    assert run.status == 3, run.output
+    assert " in the value of ['args']['w']: " in run.output
+    assert run.output.count("saved of 0") == 2
+    assert mode == "background" or "saved of 1" not in run.output
+    plain = rehearse(tmp_path, program, devices=2, options=("--mode", "off"))
+    assert (plain.status, plain.output.count("saved of 1")) == (0, 2), plain.output
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path) -> None:
     case = {"one": "jax.jit(lambda x, n: (x * n).sum())(x, me)"}
     for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
         found = told(tmp_path, mode, case, environment={variable: value})
         assert found == {"one": ["clean"]}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_large_arrays_are_read_in_one_of_n_calls(mode: str, tmp_path: Path) -> None:
+    """The value is none of the sample."""
+    calls = "[both(x, np.where((np.arange(4096) == 5) & (call == {}), me, 0)) for call in range(1, 8)]"
+    cases = {f"in call {number}": calls.format(number) for number in (3, 4)}
+    found = told(tmp_path, mode, cases, environment={"SPMDLINT_VALUES": "all:3"})
+    assert found["in call 3"] == ["clean"]
+    kind, message, *_ = found["in call 4"]
+    assert kind == "value"
+    assert message.startswith("call 4 of processes 0-1 ")
+    assert " differs in the value of n: " in message
+    assert told(tmp_path, mode, {"sampled": calls.format(4)}) == {"sampled": ["clean"]}
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
