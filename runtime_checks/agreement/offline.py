@@ -131,9 +131,9 @@ class Comparison:
 
 
 def load(folder: Path) -> Recorded:
-    """The recordings in a folder, or of the last job in it; empty if none can be read."""
+    """The recordings of the last job in a folder, or in the folder itself; empty if none can be read."""
     jobs = jobs_in(folder)
-    inside = folder if recorded_in(folder) or not jobs else jobs.pop(0)
+    inside = jobs.pop(0) if jobs else folder
     damaged = damaged_in(inside)
     files = {process: inside / f"{process}.ledger" for process in recorded_in(inside)}
     rows = {process: found for process, path in files.items() if (found := read(path))}

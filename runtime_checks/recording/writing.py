@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 import struct
 import sys
@@ -35,6 +36,7 @@ WORD = (1 << 32) - 1
 FULL_BYTES = 96 << 20  # of the second file; beyond it, records of programs are not written
 MAX_EVENTS_BYTES = 128 << 20  # some 200,000 asserted values, each of which is new
 LATER = "all later calls"
+_JOB = re.compile(r"job-\d{8}_\d{6}_\d{6}")  # a folder of ours: schedulers have others, such as job-4711
 KEPT = 4  # earlier jobs, each with up to some 130 MB for each process
 
 
@@ -191,7 +193,7 @@ def folder_of(folder: Path, job: str) -> Path:
 
 def jobs_in(folder: Path) -> list[Path]:
     """The folders of the recorded jobs, the last job first: their names begin with the time."""
-    return sorted((path for path in folder.glob("job-*") if path.is_dir()), reverse=True)
+    return sorted((path for path in folder.glob("job-*") if _JOB.fullmatch(path.name) and path.is_dir()), reverse=True)
 
 
 def forget_old(folder: Path) -> None:

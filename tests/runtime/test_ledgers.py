@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spmdlint.cli import main
+from spmdlint.runtime_checks.agreement.offline import load
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import Ledger
+from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording import writing
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.reading import read, read_lines
 from spmdlint.runtime_checks.recording.writing import CALLS, KEPT, Recording, folder_of, forget_old, jobs_in
-from tests.runtime.fakes import program
+from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.transport.store import Store
+from tests.runtime.fakes import FakeClient, program
 from tests.runtime.jobs import rehearse
 
 STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
@@ -177,7 +183,7 @@ def test_a_process_without_a_record_is_named(tmp_path, capsys):
 
 
 def test_a_restart_keeps_the_evidence_of_the_crash(tmp_path, capsys):
-    first, second = (folder_of(tmp_path, name) for name in ("20260101_095959_b", "20260101_100000_a"))
+    first, second = (folder_of(tmp_path, name) for name in ("20260101_095959_900000", "20260101_100000_000000"))
     for number, called in enumerate((STEP, SAVE)):
         Process(first, number).make(called, 3 + number)
     assert diff(tmp_path, capsys)[0] == 3
@@ -200,12 +206,33 @@ def test_a_process_that_was_restarted_within_its_job_leaves_its_first_recording(
 
 
 def test_only_the_last_jobs_are_kept(tmp_path):
-    (tmp_path / "job-mine.txt").write_text("not a recording")
+    """And what others call a job stays: it is neither deleted, nor taken for the last job."""
+    others = [tmp_path / name for name in ("job-4711", "job-10", "job-mine")]
+    for other in others:
+        other.mkdir()
     for number in range(KEPT + 3):
-        Process(folder_of(tmp_path, f"2026010{number}"), 0).make(STEP, 3)
+        Process(folder_of(tmp_path, f"20260101_10000{number}_000000"), 0).make(STEP, 3)
         forget_old(tmp_path)
-    assert [path.name for path in jobs_in(tmp_path)] == [f"job-2026010{n}" for n in range(KEPT + 2, 1, -1)]
-    assert (tmp_path / "job-mine.txt").exists()
+    assert [path.name[:20] for path in jobs_in(tmp_path)] == [f"job-20260101_10000{n}_" for n in range(KEPT + 2, 1, -1)]
+    assert load(tmp_path).folder == jobs_in(tmp_path)[0]
+    assert all(other.is_dir() for other in others)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_all_processes_of_a_job_record_in_one_folder(shared, tmp_path, capsys):
+    """Also if they come seconds apart, on hosts whose disks are gathered afterwards."""
+    clients = [FakeClient()] * 2
+    disks = [tmp_path / ("one" if shared else f"host{number}") for number in range(2)]
+    for number, called in enumerate((STEP, SAVE)):
+        session = Session(Store(clients[number], "job"), number, 2, Options(ledger=disks[number]))
+        journal = session.own.journal
+        journal.note(journal.event_of(called, Site("/home/me/train.py", 3 + number, "main")))
+        time.sleep(1.1)
+    for disk in disks:
+        shutil.copytree(disk, tmp_path / "all", dirs_exist_ok=True)
+    assert len(jobs_in(tmp_path / "all")) == 1
+    status, data = diff(tmp_path / "all", capsys)
+    assert (status, data["processes"], data["report"]["kind"]) == (3, [0, 1], "sequence")
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
