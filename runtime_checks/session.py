@@ -16,7 +16,7 @@ from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
-from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.recording.writing import Recording, folder_of, forget_old
@@ -77,11 +77,11 @@ class Session:
             self.background.made(call)
             return ""
         group = own.ledger.group(program.processes)
-        if threading.get_ident() not in group.threads:
-            group.threads.add(threading.get_ident())  # before it waits for its turn: the threads race for that
+        if threading.get_ident() not in group.threads:  # before it waits for its turn: the threads race for that
+            group.threads[threading.get_ident()] = threading.current_thread().name
             if len(group.threads) > 1:
-                own.racing.update(thread_names(group))
-                self.checks.note(racing_threads({self.me: thread_names(group)}))
+                own.racing.update(group.thread_names())
+                self.checks.note(racing_threads({self.me: group.thread_names()}))
         with group.lock:
             own.unplaced.look(call)
             own.journal.explain(program, call.record)

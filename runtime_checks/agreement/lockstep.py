@@ -23,7 +23,7 @@ from spmdlint.runtime_checks.agreement.verdict import Difference, compare, deadl
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.given import conflict
-from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -225,7 +225,7 @@ class Agreement:
             "arguments": call.explained(self._own.provenance, self._own.values),
             "given": dict(call.given),
             "static": dict(call.static),
-            "threads": thread_names(self._own.ledger.group(entry.program.processes)),
+            "threads": self._own.ledger.group(entry.program.processes).thread_names(),
             "texts": dict(call.texts()),
         }
 

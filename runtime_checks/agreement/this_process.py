@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, main_stack, site_data
 from spmdlint.runtime_checks.calls.given import Values, given_digest
-from spmdlint.runtime_checks.calls.ledger import Ledger, thread_names
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
@@ -80,7 +80,7 @@ class ThisProcess:
         """Remember the threads that make calls over one set of processes, if there are several."""
         for group in self.ledger.groups():
             if len(group.threads) > 1 and not self.racing:
-                self.racing.update(thread_names(group))
+                self.racing.update(group.thread_names())
 
     def where(self) -> State:
         """Where this process is now, for others to read."""

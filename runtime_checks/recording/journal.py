@@ -44,17 +44,20 @@ class Event:
     """A program called from one line in one thread; every call of it is this one object.
 
     The line is the instruction ``lasti`` of ``code``, if that is the user's, with calls ``through`` library code in
-    between. A call from ``code`` at the instruction ``expected`` is assumed to be this one without checking its thread.
+    between. ``name`` is that of the thread, which may end before its calls are numbered. A call from ``code`` at the
+    instruction ``expected`` is assumed to be this one without checking its thread.
     """
 
     __slots__ = (
-        "_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "through", "user",
+        "_site", "code", "digest", "expected", "group", "lasti", "name", "number", "program", "thread", "through",
+        "user",
     )  # fmt: skip
 
     def __init__(self, program: Program, group: Group, thread: int, site: Site | None = None) -> None:
         self.program = program
         self.group = group
         self.thread = thread
+        self.name = threading.current_thread().name
         self.digest = int(program.digest, 16)
         self.number = 0  # its number in the recording
         self.code: CodeType | None = None
@@ -242,7 +245,7 @@ class Journal:
             events = set(batch)
             groups = {event.group for event in events}
             for event in events:
-                event.group.threads.add(event.thread)
+                event.group.threads.setdefault(event.thread, event.name)
                 event.expected = -1
             for group in groups:
                 mine = [n for n, event in enumerate(batch) if event.group is group]
