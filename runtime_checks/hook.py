@@ -121,10 +121,13 @@ class Hook:
         return sum(session.own.ledger.counts().values())
 
     def _ended_by(self, error: BaseException, trace: TracebackType | None) -> Outcome:
-        """The end by an exception. In a job its text stays where it was raised: it may hold what is secret."""
-        name, text = type(error).__name__, plain(str(error), 300)
-        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-        return Outcome(state, raising_site(trace), f"{name}: {text}" if text and self.options.rehearsal else name)
+        """The end by an exception. In a job its text stays where it was raised: it may hold what is secret.
+
+        Whoever interrupts a job reaches its processes at different times. In a rehearsal, its launcher is interrupted.
+        """
+        name, text, rehearsal = type(error).__name__, plain(str(error), 300), self.options.rehearsal
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) and not rehearsal else "raised"
+        return Outcome(state, raising_site(trace), f"{name}: {text}" if text and rehearsal else name)
 
     def _follow_lifetime(self) -> None:
         try:

@@ -124,8 +124,6 @@ class Agreement:
             return
         self._look_after = now + LOOK_EVERY
         self._ending.heed()
-        if self._job.interrupted():
-            return
         gone = self._others.ended_among(absent)
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
         aside = [process for process, state in gone.items() if state["state"] == "aside"]

@@ -10,7 +10,6 @@ goes on; after it, and after an interrupt, the checks are over in all processes.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from spmdlint.runtime_checks.agreement.others import Life
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.report import Report, after_death
 from spmdlint.runtime_checks.reporting.sentences import OVER, name_processes
@@ -78,9 +76,6 @@ class Closing:
         if not hold and not told:
             self._end_checks(outcome)
         state = self._publish(outcome)
-        if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
-            self._ending.flush()
-            os._exit(INTERRUPTED_STATUS)  # JAX's shutdown would wait for the others, which the launcher ends
         ended = self._all_ended(outcome, state, hold) if hold else None
         if ended is None:
             return
@@ -108,13 +103,12 @@ class Closing:
         return state
 
     def _end_checks(self, outcome: Outcome) -> None:
-        """Tell the others that the checks are over, unless all end now."""
-        if not self._job.interrupted():
-            at = f" at {outcome.site.short}" if outcome.site is not None else ""
-            words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
-            self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
-            if self._background is not None:
-                self._job.wake_all()
+        """Tell the others that the checks are over."""
+        at = f" at {outcome.site.short}" if outcome.site is not None else ""
+        words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
+        self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
+        if self._background is not None:
+            self._job.wake_all()
 
     def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
@@ -127,7 +121,7 @@ class Closing:
                 return None
             if background is None or self._ending.verdict is not None:
                 self._act_if_diverged(outcome)
-            if job.interrupted() or time.monotonic() - began > hold:
+            if time.monotonic() - began > hold:
                 if outcome.state in OVER:
                     self._end_checks(outcome)
                 return None

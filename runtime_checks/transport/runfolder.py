@@ -80,7 +80,7 @@ class RunFolder:
                 link.symlink_to(there.absolute())
 
     def mark(self, word: str) -> None:
-        """Announce "interrupted" to all processes, or ask "where" they are."""
+        """Ask all processes "where" they are."""
         (self.folder / word).touch()
 
     def marked(self, word: str) -> bool:

@@ -128,7 +128,7 @@ class Watcher:
             ending.look()
         if ending.verdict is not None:
             self._enforce()
-        elif folder is not None and not self._job.interrupted():
+        elif folder is not None:
             self._look_for_deaths()
 
     def _report(self) -> None:

@@ -212,12 +212,12 @@ w.block_until_ready()  # waits
     assert any(f"at program.py:{line}, 2 calls begun" in said for line in (waits - 1, waits)), said
     assert "terminate called" not in run.output, "a thread of ours was in a request when Python ended"
     assert "exception not rethrown" not in run.output
-    assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
+    assert "KeyboardInterrupt" not in run.output, "only the launcher is interrupted"
     assert "runtime_checks" not in run.output, "frames of ours"
-    assert "threading.py" not in run.output
+    assert run.seconds < PROMPT
 
 
-def test_a_termination_interrupts_the_processes(tmp_path: Path) -> None:
+def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
     """JAX's notifier of preemptions would take SIGTERM for itself."""
     run = rehearse(
         tmp_path,
@@ -232,8 +232,7 @@ for i in range(1000000):
         interrupt_by=signal.SIGTERM,
     )
     assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
-    assert "KeyboardInterrupt" in run.output
-    assert "the run was interrupted" in run.output
+    assert "the run was interrupted: processes 0-1 were in <lambda> at program.py:" in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
@@ -254,7 +253,7 @@ jax.distributed.initialize()
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_interrupt_of_one_process_ends_the_run(mode: str, tmp_path: Path) -> None:
+def test_an_interrupt_of_one_process_of_a_rehearsal_is_an_exception(mode: str, tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
         STEPS
@@ -267,12 +266,10 @@ for i in range(5):
 """,
         options=("--mode", mode),
     )
-    assert (run.status, run.verdict) == (130, ("failed", None)), run.output
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.line(1) == run.marked("stops")
-    stops = f"process 1 was interrupted at program.py:{run.marked('stops')}"
-    assert run.report["message"] == f"{stops}; process 0 still ran long after that, and was ended by the launcher."
-    assert f"the runtime checks are off in all processes: {stops}" in run.output
-    assert "What to do" not in run.output
+    raised = f"process 1 raised an exception at program.py:{run.marked('stops')} (KeyboardInterrupt)"
+    assert run.report["message"].startswith(f"{raised} after 3 parallel calls"), run.output
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
