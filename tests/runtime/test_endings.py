@@ -232,7 +232,7 @@ for i in range(1000000):
         interrupt_by=signal.SIGTERM,
     )
     assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
-    assert "the run was interrupted: processes 0-1 were in <lambda> at program.py:" in run.output
+    assert "the run was interrupted: process" in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
