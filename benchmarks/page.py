@@ -43,7 +43,7 @@ def record(folder: Path, processes: int, calls: int) -> None:
     names = ("train_step", "save_checkpoint", "evaluate")
     programs = {name: Program(function=name, processes=everyone, module=name) for name in names}
     for number in everyone:
-        journal = Journal(Ledger(), Recording(folder / f"{number}.ledger", "large"), lambda: None)
+        journal = Journal(Ledger(), Recording(folder / f"{number}.ledger"))
         events = {
             name: journal.event_of(programs[name], Site("/home/me/train.py", line, "main"))
             for name, line in zip(names, (57, 63, 71), strict=True)

@@ -39,6 +39,7 @@ from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.exchange import Listener
 from spmdlint.runtime_checks.transport.store import Store
 from spmdlint.runtime_checks.watching.demand import Demand
+from spmdlint.runtime_checks.watching.watcher import Watcher
 
 A_PROCESS = 256  # clients
 DRIVERS = 16  # threads that drive them
@@ -62,7 +63,7 @@ class Process:
     def __init__(self, client: Any, me: int, count: int, trial: int) -> None:
         options = Options(mode="background", on_divergence="report", late_after=1e9, report_signal="off")
         self.session = Session(Store(client, f"scale/{trial}"), me, count, options)
-        self.watcher = self.session.watcher(Demand("off"))
+        self.watcher = Watcher(self.session.parts, self.session.background, self.session.health, Demand("off"))
         self.session.job.wake_watcher = self.watcher.wake
         self.listener = Listener(self.session.job, self._woken)
         everyone = tuple(range(count))

@@ -255,7 +255,7 @@ def names_sides(case: Case, report: dict[str, Any]) -> bool:
     for side, numbers in case.sides.items():
         seen: set[Place] = set()
         for process in of_processes(report, numbers):
-            seen |= places({key: value for key, value in process.items() if key != "recent"})
+            seen |= places(process)
         if not seen & case.lines(side):
             return False
     for numbers in case.ended.values():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import MODE_VARIABLE, Mode, Options, Policy, choose, overruled, switched_off
@@ -194,9 +196,20 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     shapes and dtypes of the array arguments have to agree as well. Calls during tracing are ignored. Costs only a
     look-up if the checks are off.
     """
-    from spmdlint.runtime_checks.calls.named import tracked
+    code = getattr(fun, "__code__", None)
+    place = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}" if code is not None else None
+    called = name or getattr(fun, "__qualname__", None) or type(fun).__qualname__
 
-    return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
+    @functools.wraps(fun)
+    def tracked(*args: P.args, **kwargs: P.kwargs) -> R:
+        session = _session()
+        if session is not None:
+            from spmdlint.runtime_checks.calls.named import announce_own
+
+            session.guard.run(announce_own, session, called, place, (args, kwargs))
+        return fun(*args, **kwargs)
+
+    return tracked
 
 
 def _session() -> Session | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from spmdlint.runtime_checks.owners import hide_inner_frames
+from spmdlint.runtime_checks.owners import hide_frames
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 
@@ -45,7 +45,7 @@ class Guard:
             if isinstance(error, Exception) and not isinstance(error, DivergenceError):
                 self.failed(error)
                 return None
-            hide_inner_frames(error)
+            hide_frames(error)
             raise error  # up to Python 3.10, a bare raise brings the frames back
 
     def failed(self, error: Exception) -> None:

@@ -121,10 +121,13 @@ class Hook:
         return sum(session.own.ledger.counts().values())
 
     def _ended_by(self, error: BaseException, trace: TracebackType | None) -> Outcome:
-        """The end by an exception. In a job its text stays where it was raised: it may hold what is secret."""
-        name, text = type(error).__name__, plain(str(error), 300)
-        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-        return Outcome(state, raising_site(trace), f"{name}: {text}" if text and self.options.rehearsal else name)
+        """The end by an exception. In a job its text stays where it was raised: it may hold what is secret.
+
+        Whoever interrupts a job reaches its processes at different times. In a rehearsal, its launcher is interrupted.
+        """
+        name, text, rehearsal = type(error).__name__, plain(str(error), 300), self.options.rehearsal
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) and not rehearsal else "raised"
+        return Outcome(state, raising_site(trace), f"{name}: {text}" if text and rehearsal else name)
 
     def _follow_lifetime(self) -> None:
         try:
@@ -196,7 +199,7 @@ class Hook:
             session.checks.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
             return
         self._demand = self._demand or Demand(self.options.report_signal)
-        self._watcher = watcher = session.watcher(self._demand)
+        self._watcher = watcher = Watcher(session.parts, session.background, session.health, self._demand)
         session.job.wake_watcher = watcher.wake
         self._running.callback(watcher.stop)
         if session.background is not None:

@@ -34,7 +34,6 @@ DIVERGED_STATUS = 3
 INTERRUPTED_STATUS = 130
 VALUES_VARIABLE = "SPMDLINT_VALUES"
 LOCAL_VARIABLE = "SPMDLINT_LOCAL_VALUES"
-EXIT_VARIABLE = "SPMDLINT_EXIT_STATUS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,9 @@ class Options:
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. ``join_within`` is how long, in seconds,
     a process waits for all others to enable the checks; if one does not, all go on unchecked. ``report_signal`` asks a
-    process for a report in background mode, "off" is none. ``exit_status`` is that of a process which the checks end
-    after a divergence. ``values`` is what is compared of arrays from the host, but for the functions ``local_values``,
-    and of large arrays only in one of ``values_every`` calls; ``checkpoints`` is whether the replicas in what is saved
-    are compared before.
+    process for a report in background mode, "off" is none. ``values`` is what is compared of arrays from the host,
+    but for the functions ``local_values``, and of large arrays only in one of ``values_every`` calls; ``checkpoints``
+    is whether the replicas in what is saved are compared before.
     """
 
     mode: Mode = "lockstep"
@@ -57,7 +55,6 @@ class Options:
     ledger: Path | None = None
     report_signal: str = "USR2"
     join_within: float = JOIN_WITHIN
-    exit_status: int = DIVERGED_STATUS
     values: Compared = "sample"
     values_every: int = 1
     checkpoints: bool = False
@@ -109,7 +106,6 @@ def choose(
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=float(asked),
-        exit_status=DIVERGED_STATUS if folder else _status(given),
         values=compared,
         values_every=compared_every,
         checkpoints=checkpoints,
@@ -175,13 +171,6 @@ def launched_process() -> int | None:
 def _mode_of(given: Mapping[str, str]) -> str:
     """The mode that the environment names, in any case: OFF is a usual way to write it there."""
     return given.get(MODE_VARIABLE, "").lower()
-
-
-def _status(given: Mapping[str, str]) -> int:
-    number = _number(given, EXIT_VARIABLE, DIVERGED_STATUS)
-    if number != int(number) or not 1 <= number <= 255:
-        raise ValueError(f"{EXIT_VARIABLE} is {given.get(EXIT_VARIABLE)!r}: give a number from 1 to 255.")
-    return int(number)
 
 
 def _values(given: Mapping[str, str]) -> tuple[Compared, int, bool]:

@@ -50,23 +50,8 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def hide_inner_frames(error: BaseException) -> None:
-    """Take the frames of the checks from an exception that is about to leave them, whether an interrupt or a verdict.
-
-    What stays is what the user's own code has added, such as a handler of a signal. An exception that the checks were
-    handling meanwhile says nothing either.
-    """
-    if _shows_all():
-        return
-    error.__traceback__ = without_runner(error.__traceback__)
-    context = error.__context__
-    while context is not None and without_runner(context.__traceback__) is None:
-        context = context.__context__
-    error.__context__ = context
-
-
 def hide_frames(error: BaseException) -> None:
-    """Take the frames of the checks, through which it has passed, from an exception that is shown, and its causes."""
+    """Take the frames of the checks, and those of Python's own by which they wait, from an exception and its causes."""
     if _shows_all():
         return
     seen: set[int] = set()
@@ -75,9 +60,12 @@ def hide_frames(error: BaseException) -> None:
         one = left.pop()
         if id(one) not in seen:
             seen.add(id(one))
-            trace, kept = one.__traceback__, []
+            trace, kept, hidden = one.__traceback__, [], False
             while trace is not None:
-                kept += [] if is_here(trace.tb_frame.f_code.co_filename) else [trace]
+                filename = trace.tb_frame.f_code.co_filename
+                pythons = owner_of(filename) == "library" and "-packages/" not in filename
+                hidden = is_here(filename) or (hidden and pythons)
+                kept += [] if hidden else [trace]
                 trace = trace.tb_next
             for each, following in zip(kept, [*kept[1:], None], strict=False):
                 each.tb_next = following

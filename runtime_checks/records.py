@@ -67,9 +67,7 @@ class ProgramRecord(TypedDict, total=False):
     name: str | None
     value: str | None
     module: str | None
-    executable: str | None
     order: str | None
-    keys: str | None
     devices: list[Count] | None
     static: dict[str, str] | None
     arguments: list[Argument] | None
@@ -114,7 +112,6 @@ class Message(_Announced, Place, total=False):
 class Details(Side, total=False):
     """All that explains one side of a difference."""
 
-    recent: list[Place]
     threads: list[str]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.declared import Ending
-from spmdlint.runtime_checks.agreement.lockstep import agree
+from spmdlint.runtime_checks.agreement.lockstep import Agreement
 from spmdlint.runtime_checks.agreement.others import OtherProcesses
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.agreement.setup import Setup
@@ -17,17 +16,15 @@ from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.given import Values
-from spmdlint.runtime_checks.calls.ledger import Entry, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry
 from spmdlint.runtime_checks.ending.closing import Closing
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.recording.writing import Recording
+from spmdlint.runtime_checks.recording.writing import Recording, folder_of, forget_old
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.sentences import racing_threads, undecided
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
-from spmdlint.runtime_checks.watching.demand import Demand
 from spmdlint.runtime_checks.watching.health import Health
-from spmdlint.runtime_checks.watching.watcher import Watcher
 
 
 class Session:
@@ -43,10 +40,10 @@ class Session:
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
         if options.ledger is not None or options.mode == "background":
-            store.name_job()  # the folder of a rehearsal has recordings of one job only
-        folder = options.ledger or options.run_folder
-        recording = _recording(folder / f"{me}.ledger", job) if folder else None
-        self.own = own = ThisProcess(Values(options.values, options.local_values, options.values_every), recording)
+            store.name_job()
+        self.own = own = ThisProcess(
+            Values(options.values, options.local_values, options.values_every), _recording(job)
+        )
         self.checks = checks = Checks(job, own)
         self.ending = ending = Ending(job, own, checks)
         self.others = others = OtherProcesses(job, own)
@@ -59,10 +56,6 @@ class Session:
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
-
-    def watcher(self, demand: Demand) -> Watcher:
-        """The thread that looks after this session, and answers a signal."""
-        return Watcher(self.parts, self.background, self.health, demand)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
@@ -84,11 +77,11 @@ class Session:
             self.background.made(call)
             return ""
         group = own.ledger.group(program.processes)
-        if threading.get_ident() not in group.threads:
-            group.threads.add(threading.get_ident())  # before it waits for its turn: the threads race for that
+        if threading.get_ident() not in group.threads:  # before it waits for its turn: the threads race for that
+            group.threads[threading.get_ident()] = threading.current_thread().name
             if len(group.threads) > 1:
-                own.racing.update(thread_names(group))
-                self.checks.note(racing_threads({self.me: thread_names(group)}))
+                own.racing.update(group.thread_names())
+                self.checks.note(racing_threads({self.me: group.thread_names()}))
         with group.lock:
             own.unplaced.look(call)
             own.journal.explain(program, call.record)
@@ -98,7 +91,7 @@ class Session:
             with suppress(StoodDownError):
                 if self.checks.joins(wait=True):
                     self.parts.setup.publish()
-                    agree(self.parts, group, entry, call, within)
+                    Agreement(self.parts, group, entry, call, within).reach()
         return f"{group.key}/{entry.index}"
 
     def _note_quiet(self, call: Call) -> None:
@@ -119,12 +112,19 @@ class Session:
         return asserted % every == 0
 
 
-def _recording(path: Path, job: Job) -> Recording | None:
-    """The recording of the last calls; a full disk costs the recording, never the job."""
+def _recording(job: Job) -> Recording | None:
+    """The recording of the last calls, if there is a folder; a full disk costs the recording, never the job."""
+    own, ledger = job.folder, job.options.ledger
+    folder = folder_of(ledger, job.store.job) if ledger is not None else own.folder if own is not None else None
+    if folder is None:
+        return None
+    path = folder / f"{job.me}.ledger"
     try:
-        recording = Recording(path, job.store.job)
-        if job.folder is not None and path != job.folder.recording(job.me):
-            job.folder.link_recording(job.me, path)
+        if own is not None:
+            own.link_recording(job.me, path)
+        recording = Recording(path)
+        if ledger is not None:
+            forget_old(ledger)
         return recording
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")

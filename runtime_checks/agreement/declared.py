@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.records import State, UnknownRecordError
-from spmdlint.runtime_checks.reporting.printing import plain, write_error
+from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import StoreLostError
@@ -28,7 +28,6 @@ from spmdlint.runtime_checks.transport.store import StoreLostError
 VERDICT_KEY = "verdict/job"
 LAST_STEP = 0.5  # seconds that a process may need from its last word to its end, on a busy machine
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
-MAX_WRITTEN = 8 << 20  # characters of a report in a file
 
 
 class Ending:
@@ -40,7 +39,6 @@ class Ending:
         self._checks = checks
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
-        self._raised = False
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -89,21 +87,15 @@ class Ending:
             return
         self.acknowledged.set()
         if self._job.options.on_divergence == "raise":
-            if not self._raised and not self._told.is_set() and self._job.folder is None:
-                # At once: the program may catch it, and the report comes when it ends.
-                self._raised = True
-                words = f"{report.verdict} ({report.kind}), raised as DivergenceError: {report.message}"
-                write_error(f"spmdlint: {words}\n")
+            if self._job.folder is None:
+                self.tell()  # at once: the program may catch it
             raise DivergenceError(report)
         if self._job.options.on_divergence == "exit":
             self.leave()
         self.tell()
 
     def tell(self, *, uncaught: bool = False) -> None:
-        """Write the report to standard error and to the launcher, once.
-
-        ``uncaught`` is whether what was raised ends the program now, so that its message has just been written.
-        """
+        """Write the report to standard error and to the launcher, once; ``uncaught``: the program ends now."""
         if uncaught:
             self.uncaught_since = time.monotonic()
         if self._told.is_set() or self.verdict is None:
@@ -115,15 +107,9 @@ class Ending:
         elif self._job.options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
-            path = self._write_file(self.verdict)
-            where = {"report": str(path)} if path is not None else {}
-            words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message, **where}) + "\n"
+            words = json.dumps({**named, "process": self._job.me, "message": self.verdict.message}) + "\n"
         else:
-            words = as_text(self.verdict, told=uncaught and self._raised)
-            words += self._ask_linter(self.verdict)
-            path = self._write_file(self.verdict) if self._job.options.mode == "background" else None
-            if path is not None:
-                words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
+            words = as_text(self.verdict) + self._ask_linter(self.verdict)
         write_error(words)
 
     @staticmethod
@@ -133,20 +119,6 @@ class Ending:
         if told is None or not report.explained_by:
             return ""
         return f"  To ask the linter about a line: spmdlint explain {told.filename}:{told.line}\n"
-
-    def _write_file(self, report: Report) -> Path | None:
-        """Write the report beside the recordings, once per host; returns the path of the text, if there is one."""
-        folder = self._job.options.ledger
-        if folder is None:
-            return None
-        path = folder / f"report-{self._job.store.job}.txt"
-        try:
-            if not path.exists():
-                _put(path.with_suffix(".json"), json.dumps(report.as_data(), indent=2) + "\n")
-                _put(path, as_text(report))
-        except OSError:
-            return None
-        return path
 
     def leave(self) -> None:
         """Report, and end this process at once, from any thread."""
@@ -161,7 +133,7 @@ class Ending:
         with suppress(StoreLostError):
             self._job.store.put(f"left/{self._job.me}", {}, replace=True)
         self._wait_if_host()
-        os._exit(self._job.options.exit_status)
+        os._exit(DIVERGED_STATUS)
 
     @staticmethod
     def flush() -> None:
@@ -190,15 +162,6 @@ class Ending:
         return set(self._job.store.texts("left")) | {
             name for name, told in states.items() if told.get("state") == "died"
         }
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file as a whole, readable by this user only, and without codes that a terminal obeys."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    number = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
-        file.write(plain(text, MAX_WRITTEN))
-    scratch.replace(path)
 
 
 def hosts_service() -> bool:

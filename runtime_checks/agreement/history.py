@@ -83,7 +83,6 @@ def _difference(histories: Mapping[int, History], evidence: Evidence) -> Report 
                 group,
                 records,
                 places={process: row.place() for process, row in there.items()},
-                recent={process: _recent(rows[process], first) for process in there},
                 quiet=_quiet(inside, key),
                 evidence=evidence,
                 agreed=max(before, default=None),
@@ -175,7 +174,6 @@ def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | N
         processes = {process: ended_report(history, key) for process, history in inside.items()}
         for process, row in rows.items():
             processes[process] = reported(row.place(), "calling")
-            processes[process].recent = _recent(inside[process].rows[key], made + 1)
         ahead = [process for process in inside if counts[process] > made]
         call_of = next((rows[process].place() for process in ahead if process in rows), None)
         where = f", {call_words(call_of, through_helper(call_of))}" if call_of is not None else ""
@@ -208,10 +206,6 @@ def ended_report(history: History, group: str) -> ProcessReport:
     if last is not None:
         one.callers = last["callers"]
     return one
-
-
-def _recent(rows: Mapping[int, Row], upto: int) -> list[Place]:
-    return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]
 
 
 T = TypeVar("T")

@@ -36,7 +36,6 @@ from spmdlint.runtime_checks.reporting.sentences import (
 )
 
 NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
-REASONED = ("raised", "died")  # ends whose reason is known
 RUNNING = ("late", "waiting", "unknown")
 
 Calls = Mapping[int, Side]
@@ -65,16 +64,15 @@ class Evidence:
 class Differing:
     """A call that differs: its number in its group, and all that is known of each process that makes it.
 
-    ``places`` are the calls for readers. ``evidence`` has the lowered modules of programs whose
-    record has none, and ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that
-    was given the same values everywhere. ``racing`` is whether several threads make such calls.
+    ``places`` are the calls for readers. ``evidence`` has the lowered modules of programs whose record has none, and
+    ``quiet`` has the calls without a collective. ``agreed`` is the last call of the program that was given the same
+    values everywhere. ``racing`` is whether several threads make such calls.
     """
 
     index: int
     group: Sequence[int]
     records: Sides
     places: Mapping[int, Place]
-    recent: Mapping[int, list[Place]]
     quiet: Quiet
     evidence: Evidence = field(default_factory=Evidence)
     agreed: int | None = None
@@ -85,8 +83,7 @@ class Differing:
         """The report; ``others`` are the processes that do not make the call."""
         processes = dict(self.others)
         for number, record in self.records.items():
-            one = processes[number] = _call_reported(self.places[number], record, "calling")
-            one.recent = self.recent.get(number, [])
+            processes[number] = _call_reported(self.places[number], record, "calling")
         _tell_apart(processes, found)
         message = differs(self.index, self.group, found.words, self.records)
         report = diverged(found.kind, message, self.index, processes, found.field)
@@ -201,17 +198,13 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
     index = report.index
     if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
-    states = {process: one.state for process, one in report.processes.items()}
     functions = {number: (call.get("function"), call.get("defined_at")) for number, call in calls.items()}
     for makers in alike(functions).values():
         call = calls[makers[0]]
         found = {
             process: stands
             for process, theirs in sorted(quiet.items())
-            if process not in makers
-            and (
-                stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index, states.get(str(process), "unknown"))
-            )
+            if process not in makers and (stands := _stand_in(call, quiet.get(makers[0], ()), theirs, index))
         }
         records: dict[int, Side] = {**{number: calls[number] for number in makers}, **found}
         difference = compare(records) if found else None
@@ -229,19 +222,18 @@ def explained(report: Report, group: Sequence[int], calls: Calls, quiet: Quiet) 
 
 
 def _stand_in(
-    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int, state: str
+    call: Place, mine: Sequence[QuietRecord], theirs: Sequence[QuietRecord], index: int
 ) -> QuietRecord | None:
-    """The call of another process that was made instead of this one, if any: from the same line, at the same point.
+    """The last call of another process that was made instead of this one: of its function, line and point.
 
     One that the waiting process has made in the same way is none.
     """
-    before = (one for one in theirs if one.get("after") == index - 1 and _at_one_place(call, one))
-    here = [one for one in before if not any(_made_too(own, one) for own in mine)]
-    same = [one for one in here if _one_function(call, one)]
-    if same:
-        return same[-1]
-    others = {one.get("function") for one in here}
-    return here[-1] if len(others) == 1 and state not in REASONED else None
+    here = (
+        one
+        for one in reversed(theirs)
+        if one.get("after") == index - 1 and _at_one_place(call, one) and _one_function(call, one)
+    )
+    return next((one for one in here if not any(_made_too(own, one) for own in mine)), None)
 
 
 def _made_too(own: QuietRecord, one: QuietRecord) -> bool:
@@ -264,7 +256,6 @@ def _one_function(first: Place, second: Place) -> bool:
 def _placed(record: Side, index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
     one = _call_reported(record, record, before.state if before is not None and not stands_in else "calling")
     one.index = index
-    one.recent = before.recent if before is not None else []
     if stands_in:
         one.detail = f"{NOTHING_TO_EXCHANGE}{_then(before)}"
     elif before is not None:

@@ -23,7 +23,7 @@ from spmdlint.runtime_checks.agreement.verdict import Difference, compare, deadl
 from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.frames import stack_lines, user_frame
 from spmdlint.runtime_checks.calls.given import conflict
-from spmdlint.runtime_checks.calls.ledger import Entry, Group, thread_names
+from spmdlint.runtime_checks.calls.ledger import Entry, Group
 from spmdlint.runtime_checks.calls.provenance import conflicts
 from spmdlint.runtime_checks.records import Details, Message, ProgramRecord, State, WaitRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
@@ -41,20 +41,12 @@ from spmdlint.runtime_checks.transport.store import MAX_WAIT_MS
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
 CLOSE_BEHIND = 0.5  # seconds for others to reach the call too: the difference is proven without them
 SHOWN = 3  # late processes that are described at a time
-LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
-LOOKS_A_SECOND = 256  # of all processes together take
+LOOK_EVERY = 0.2  # seconds between two looks at how the others are
 CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
-def agree(parts: Parts, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-    """Compare a call with all others of the group; raises or ends the process if they differ."""
-    _Agreement(parts, group, entry, call, within).reach()
-    if call.given:
-        parts.own.agreed[call.program.digest] = entry.index
-
-
-class _Agreement:
+class Agreement:
     """One call of this process, and the others of its group on the way to it; ``within`` bounds the wait in seconds.
 
     ``messages`` are those of the processes that have come to the call, this one first.
@@ -85,6 +77,8 @@ class _Agreement:
         job.say(group.key, entry.index, message)
         self._messages[job.me] = message
         self._hear_all()
+        if call.given:
+            self._own.agreed[digest] = entry.index
         job.forget(group.key, entry.index)
 
     def _hear(self, process: int, milliseconds: int) -> Message | None:
@@ -128,10 +122,8 @@ class _Agreement:
         now = time.monotonic()
         if now < self._look_after:
             return
-        self._look_after = now + max(LOOK_EVERY, self._job.count / LOOKS_A_SECOND)
+        self._look_after = now + LOOK_EVERY
         self._ending.heed()
-        if self._job.interrupted():
-            return
         gone = self._others.ended_among(absent)
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
@@ -157,7 +149,7 @@ class _Agreement:
 
     def _own_report(self) -> ProcessReport:
         """The report on this process, with the way through the program to its call."""
-        own = self._own.report(self._entry, "waiting")
+        own = reported(self._entry.placed(), "waiting")
         way = stack_lines(user_frame(sys._getframe()))
         own.stack = way if len(way) > 1 else None
         return own
@@ -231,8 +223,7 @@ class _Agreement:
             "arguments": call.explained(self._own.provenance, self._own.values),
             "given": dict(call.given),
             "static": dict(call.static),
-            "recent": self._own.recent(entry),
-            "threads": thread_names(self._own.ledger.group(entry.program.processes)),
+            "threads": self._own.ledger.group(entry.program.processes).thread_names(),
             "texts": dict(call.texts()),
         }
 
@@ -273,7 +264,6 @@ class _Agreement:
             group.processes,
             records,
             places={process: details.get(process) or message for process, message in self._messages.items()},
-            recent={process: told.get("recent") or [] for process, told in details.items()},
             quiet=self._others.quiet_calls(group),
             agreed=self._own.agreed.get(self._call.program.digest),
             racing=bool(racing),

@@ -7,7 +7,6 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from spmdlint.runtime_checks.agreement.history import History, groups_of, judge,
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording.reading import Row, damage_sentences, damaged_in, read, read_lines, recorded_in
-from spmdlint.runtime_checks.recording.writing import UNNAMED, earlier_jobs
+from spmdlint.runtime_checks.recording.writing import jobs_in
 from spmdlint.runtime_checks.records import Build, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import alike, name_processes, place, sides
@@ -28,19 +27,19 @@ INCOMPLETE_STATUS = 2
 class Recorded:
     """The rows and programs of each process, by its number.
 
-    ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
-    ``ends`` is how the programs ended, if that is recorded.
+    ``omitted`` is what is not recorded, in words. ``ends`` is how the programs ended, if that is recorded.
     ``damaged`` is what is wrong with the files of a process, whether something can be read or not. ``build`` is what
-    the first process that says so ran with.
+    the first process that says so ran with. ``folder`` is where they are, and ``earlier`` those of other jobs there.
     """
 
     rows: Mapping[int, list[Row]]
     programs: Mapping[int, Mapping[str, ProgramRecord]]
     omitted: Mapping[int, list[str]] = field(default_factory=dict)
-    others: Sequence[int] = ()
     ends: Mapping[int, State] = field(default_factory=dict)
     damaged: Mapping[int, Sequence[str]] = field(default_factory=dict)
     build: Build = field(default_factory=lambda: Build())
+    folder: Path = Path()
+    earlier: Sequence[Path] = ()
 
     def nothing_in(self, folder: Path) -> str:
         """The sentence if there is no call in any recording."""
@@ -132,28 +131,24 @@ class Comparison:
 
 
 def load(folder: Path) -> Recorded:
-    """The recordings of one job in a folder: the one with the most processes; empty if none can be read."""
-    files = {process: folder / f"{process}.ledger" for process in recorded_in(folder)}
-    damaged = damaged_in(folder)
-    lines = {process: read_lines(path) for process, path in files.items()}
-    jobs = {process: told.job or UNNAMED for process, told in lines.items()}
-    unknown = {process for process in damaged if jobs[process] == UNNAMED}
-    known = Counter(job for process, job in jobs.items() if process not in unknown)
-    wanted = known.most_common(1)[0][0] if known else UNNAMED
-    rows = {
-        process: found
-        for process, path in files.items()
-        if jobs[process] == wanted and process not in unknown and (found := read(path))
-    }
-    lines = {process: lines[process] for process in rows}
+    """The recordings of the last job in a folder, or in the folder itself; empty if none can be read."""
+    jobs = jobs_in(folder)
+    inside = jobs.pop(0) if jobs else folder
+    damaged = damaged_in(inside)
+    files = {process: inside / f"{process}.ledger" for process in recorded_in(inside)}
+    rows = {process: found for process, path in files.items() if (found := read(path))}
+    lines = {process: read_lines(files[process]) for process in rows}
     omitted = {process: told.omitted for process, told in lines.items() if told.omitted}
-    others = [process for process, job in jobs.items() if job != wanted and process not in unknown]
-    damaged = {process: faults for process, faults in damaged.items() if process not in others}
     # Where lines are lost, calls may be: such a process has not ended with fewer calls than others.
     ends = {process: told.end for process, told in lines.items() if process not in damaged and told.end}
     programs = {process: told.programs for process, told in lines.items()}
     build = next((told.build for _, told in sorted(lines.items()) if told.build), Build())
-    return Recorded(rows, programs, omitted, others, ends, damaged, build)
+    return Recorded(rows, programs, omitted, ends, damaged, build, inside, jobs)
+
+
+def earlier_jobs(recorded: Recorded) -> list[str]:
+    """The sentence on other jobs that are recorded there, if there are any."""
+    return [f"Earlier jobs are recorded in {', '.join(map(str, recorded.earlier))}."] if recorded.earlier else []
 
 
 def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
@@ -190,8 +185,6 @@ def compare(recorded: Recorded) -> Comparison:
     found.open += damage_sentences(recorded.damaged)
     found.notes += found.open
     found.notes += not_recorded(recorded.omitted)
-    if recorded.others:
-        found.notes.append(f"The recordings of {name_processes(recorded.others)} are of another job.")
     found.notes = list(dict.fromkeys(found.notes))
     return found
 
@@ -208,7 +201,7 @@ def explain(folder: Path) -> int:
     found = compare(recorded)
     if found.report is not None:
         sys.stdout.write(as_text(found.report))
-    for sentence in (*found.earlier, *found.notes, *earlier_jobs(folder)):
+    for sentence in (*found.earlier, *found.notes, *earlier_jobs(recorded)):
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
         return found.status

@@ -15,17 +15,15 @@ from spmdlint.runtime_checks.calls.call import Call
 from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import Site, main_stack, site_data
 from spmdlint.runtime_checks.calls.given import Values, given_digest
-from spmdlint.runtime_checks.calls.ledger import Entry, Ledger, thread_names
+from spmdlint.runtime_checks.calls.ledger import Ledger
 from spmdlint.runtime_checks.calls.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.calls.quiet import QuietCalls
 from spmdlint.runtime_checks.recording.journal import Journal
 from spmdlint.runtime_checks.recording.writing import Recording
 from spmdlint.runtime_checks.records import Answer, Build, HistoryRecord, Place, ProgramRecord, Question, State
-from spmdlint.runtime_checks.reporting.report import ProcessReport, reported
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.packing import pack
 
-RECENT = 8
 THREADS = 8  # that are named
 COMPILING_AFTER = 5.0  # seconds: from then on, a compilation is worth a word
 PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
@@ -82,7 +80,7 @@ class ThisProcess:
         """Remember the threads that make calls over one set of processes, if there are several."""
         for group in self.ledger.groups():
             if len(group.threads) > 1 and not self.racing:
-                self.racing.update(thread_names(group))
+                self.racing.update(group.thread_names())
 
     def where(self) -> State:
         """Where this process is now, for others to read."""
@@ -170,18 +168,6 @@ class ThisProcess:
             "given": [(key, at, given_digest(given)) for (key, at), given in list(self.journal.given.items())[-many:]],
             "quiet": self.quiet.told(groups),
         }
-
-    def report(self, entry: Entry, state: str) -> ProcessReport:
-        one = reported(entry.placed(), state)
-        one.recent = self.recent(entry)
-        return one
-
-    def recent(self, entry: Entry) -> list[Place]:
-        """The last calls of the entry's group, oldest first."""
-        group = self.ledger.group(entry.program.processes)
-        calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
-        first = group.count - len(calls) + 1
-        return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
 
     def publish_quiet(self, job: Job) -> None:
         """Publish the last calls without a collective, if there are any, before what others wait for."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from dataclasses import field as made_by
 
 from spmdlint.runtime_checks.calls.given import conflict
-from spmdlint.runtime_checks.calls.modules import comparable
 from spmdlint.runtime_checks.records import Argument, Kind, Place, ProgramRecord, Side, WaitRecord
 from spmdlint.runtime_checks.reporting.sentences import callers_of, calls, first_of, name_processes, place, sides
 
@@ -42,8 +41,8 @@ def compare(records: Sides) -> Difference | None:
     A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
     on a process is unknown there and agrees with anything.
     """
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
-    if not (any(_differs(records, name) for name in fields) or _executables_differ(records) or _given(records)):
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order")
+    if not (any(_differs(records, name) for name in fields) or _given(records)):
         return None
     if _differs(records, "environment"):
         uneven = _uneven({number: record.get("environment") or {} for number, record in records.items()})
@@ -64,7 +63,7 @@ def compare(records: Sides) -> Difference | None:
         return Difference("arguments", "name", f" in its name: {names}", _told(records, "name", "name = {!r}"))
     if _differs(records, "value"):
         return two_calls if elsewhere else _value_difference(records)  # two assertions, each of its own value
-    if _differs(records, "order") or _differs(records, "keys"):
+    if _differs(records, "order"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for name, values in _uneven({n: known for n, record in records.items() if (known := record.get("static"))}).items():
         return Difference("arguments", "static", f" in the static argument {name}: {sides(values)}")
@@ -82,25 +81,11 @@ def compare(records: Sides) -> Difference | None:
 
 def _program_difference(records: Sides) -> Difference:
     if not _differs(records, "module"):
-        if not _executables_differ(records):
-            path, values = _given_leaf(records, str(_given(records)))
-            return Difference("value", "given", f" in the value of {path}: {sides(_without_digests(values))}")
-        made = {
-            number: f"{str(record.get('executable') or 'unknown').rpartition('/')[2]:.8}, "
-            f"{'loaded' if record.get('module') is None else 'compiled'}"
-            for number, record in records.items()
-        }
-        own = {number: f"executable = {words}" for number, words in made.items()}
-        return Difference("program", "executable", f" in its executable: {sides(made)}", own)
+        path, values = _given_leaf(records, str(_given(records)))
+        return Difference("value", "given", f" in the value of {path}: {sides(_without_digests(values))}")
     agree = ", though its arguments agree" if _same_arguments(records) else ""
     own = _told(records, "module", "lowered program {:.8}")
     return Difference("program", "module", f" in its lowered program{agree}", own)
-
-
-def _executables_differ(records: Sides) -> bool:
-    """Whether a program whose lowered module is not known is another one than that of a host that is alike."""
-    known = [(name, record.get("module")) for record in records.values() if (name := record.get("executable"))]
-    return any(one != other and comparable(one, other) for one, module in known if module is None for other, _ in known)
 
 
 def _differs(records: Sides, name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, keys_of, shown_with
+from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments
 from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.given import Given, Values, told_with
 from spmdlint.runtime_checks.calls.provenance import UNKNOWN, WIDTH, Provenance
@@ -17,17 +17,16 @@ from spmdlint.runtime_checks.records import Argument, ProgramRecord
 class Call:
     """The facts about a call before it is dispatched.
 
-    ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
-    once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", packed, if it is known.
-    ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
-    source of a broadcast, None if the call is not one. ``given`` has the tags of what is meant to be one value.
+    ``values`` are its flattened arguments, which are only read, and not kept once the call is agreed on. ``texts``
+    returns the lowered module, "canonical" and "located", packed, if it is known. ``words`` are the values as text
+    where they are compared themselves. ``source`` is whether this process is the source of a broadcast, None if the
+    call is not one. ``given`` has the tags of what is meant to be one value.
     """
 
     program: Program
     site: Site | None
     values: Sequence[Any] = ()
     names: Sequence[str] | None = None
-    tree: Any = None
     static: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
     texts: Callable[[], Mapping[str, str]] = dict
@@ -37,7 +36,7 @@ class Call:
 
     def described(self) -> list[Argument]:
         """The arguments, each with a name for readers."""
-        described = describe_arguments(self.values, shown_with(self.names, keys_of(self.tree)))
+        described = describe_arguments(self.values, self.names)
         for argument, words in zip(described, self.words, strict=False):
             argument["value"] = words
         return described

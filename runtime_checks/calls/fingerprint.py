@@ -7,10 +7,9 @@ static arguments explain: two processes may pass a global array in different way
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -38,12 +37,11 @@ class Program:
 
     ``devices`` are ids in the order of the assignment, ``processes`` their owners. ``module`` is the digest of the
     canonical lowered module, None if it was never seen (loaded, or compiled before the checks were on): an unknown
-    module agrees with anything, but then ``executable``, the name of what was compiled, has to agree where hosts are
-    alike. A function that is not ``identified`` agrees with anything too. ``name`` and ``value`` belong to barriers and
-    asserted values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys`` that in other
-    containers, None if the call was not seen. ``communicates`` is whether it surely communicates between processes; an
-    ``undecided`` program may or may not, so that nothing can be proven from its calls. ``digest`` is a short name for
-    the decisive fields, equal on all processes that agree.
+    module agrees with anything. A function that is not ``identified`` agrees with anything too. ``name`` and ``value``
+    belong to barriers and asserted values; ``order`` is the order of the keys in the arguments' dictionaries, None if
+    the call was not seen. ``communicates`` is whether it surely communicates between processes; an ``undecided``
+    program may or may not, so that nothing can be proven from its calls. ``digest`` is a short name for the decisive
+    fields, equal on all processes that agree.
     """
 
     function: str
@@ -51,22 +49,17 @@ class Program:
     devices: tuple[int, ...] = ()
     defined_at: str | None = None
     module: str | None = None
-    executable: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     value: str | None = None
     order: str | None = None
-    keys: str | None = None
     communicates: bool = True
     undecided: bool = False
     identified: bool = True
     digest: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        fields = self.decisive()
-        if self.module is not None:
-            del fields["executable"]  # it only counts in a comparison with a program whose module is not known
-        text = json.dumps(fields, sort_keys=True)
+        text = json.dumps(self.decisive(), sort_keys=True)
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> ProgramRecord:
@@ -78,9 +71,7 @@ class Program:
             "value": self.value,
             "devices": list(self.devices) or None,
             "module": self.module,
-            "executable": self.executable,
             "order": self.order,
-            "keys": self.keys,
         }
 
 
@@ -112,20 +103,6 @@ def key_order(names: Sequence[str] | None) -> str | None:
     for name in names:
         for key in _KEY.finditer(name):
             levels.setdefault(name[: key.start()], {})[key[1]] = None
-    return _order(levels)
-
-
-def container_order(keys: Sequence[Keys] | None) -> str | None:
-    """The same for the keys of other containers, on the way to each argument; None if they are not known."""
-    if keys is None:
-        return None
-    levels: dict[int, dict[str, None]] = {}
-    for node, key in itertools.chain.from_iterable(keys):
-        levels.setdefault(node, {})[key] = None
-    return _order(levels)
-
-
-def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
     places = [[sorted(keys).index(key) for key in keys] for keys in levels.values()]
     unsorted = [(level, order) for level, order in enumerate(places) if order != sorted(order)]
     return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"
@@ -183,47 +160,3 @@ def describe_static(value: Any) -> str:
     if isinstance(name, str):
         return name[:MAX_TEXT]
     return f"a {type(value).__qualname__}"
-
-
-MAX_LEAVES = 20_000
-
-Keys = tuple[tuple[int, str], ...]
-"""The keys on the way to a leaf, each with the number of its node; empty if no node has any."""
-
-
-def keys_of(tree: Any) -> list[Keys] | None:
-    """The keys of each leaf of a `PyTreeDef`, in the order of the leaves; None if the tree is unknown or too large."""
-    if tree is None or tree.num_leaves > MAX_LEAVES:
-        return None
-    return list(_walked(tree, (), itertools.count()))
-
-
-def shown_with(names: Sequence[str] | None, keys: Sequence[Keys] | None) -> Sequence[str] | None:
-    """The names of the leaves, for readers: "tree[0] (gamma)"."""
-    if names is None or keys is None or len(names) != len(keys):
-        return names
-    last = [each[-1][1] if each else "" for each in keys]
-    return [name if key in name else f"{name} ({key})" for name, key in zip(names, last, strict=True)]
-
-
-def _walked(tree: Any, above: Keys, numbers: Iterator[int]) -> Iterator[Keys]:
-    node, children = tree.node_data(), tree.children()
-    if node is None:
-        if tree.num_leaves == 1:  # neither a leaf nor None has data
-            yield above
-        return
-    kind, data = node
-    registered = isinstance(kind, type) and not issubclass(kind, dict | list | tuple)
-    keys = _texts(data, len(children)) if registered and len(children) > 1 else None
-    number = next(numbers) if keys is not None else 0
-    for place, child in enumerate(children):
-        yield from _walked(child, above if keys is None else (*above, (number, keys[place])), numbers)
-
-
-def _texts(data: Any, count: int) -> Sequence[str] | None:
-    """The list among a node's static data that has one text for each child."""
-    parts = [data, *data] if isinstance(data, tuple | list) else [data]
-    for part in parts:
-        if isinstance(part, tuple | list) and len(part) == count and all(isinstance(each, str) for each in part):
-            return part if len(set(part)) == count else None
-    return None

@@ -100,25 +100,23 @@ class Group:
     """The sequence of one set of processes.
 
     ``lock`` keeps two threads of one process from numbering at once; ``threads`` are those that make calls, or are
-    about to. ``prefix`` is the digest of the calls, ``given`` that of the values that they are given, and ``trail`` has
-    those of earlier calls, for the comparing process of background mode. They are two, as values that only some
-    processes tell must not end the comparison of the calls.
+    about to, with the names that they have then: some end before they are told. ``prefix`` is the digest of the calls,
+    ``given`` that of the values that they are given, and ``trail`` has those of earlier calls, for the comparing
+    process of background mode. They are two, as values that only some processes tell must not end the comparison of the
+    calls.
     """
 
     processes: tuple[int, ...]
     key: str
     count: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
-    threads: set[int] = field(default_factory=set)
+    threads: dict[int, str] = field(default_factory=dict)
     prefix: int = 0
     given: int = 0
     trail: Trail | None = None
 
-
-def thread_names(group: Group) -> list[str]:
-    """The threads that make calls over a set of processes, by name; one that has ended has none."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    return sorted(names.get(ident, "a thread that has ended") for ident in tuple(group.threads))
+    def thread_names(self) -> list[str]:
+        return sorted(self.threads.values())
 
 
 class Ledger:

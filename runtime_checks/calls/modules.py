@@ -1,21 +1,15 @@
 """Modules as text: a canonical form, where two lowered ones differ, and from which line of the source that comes.
 
 After a difference is proven, processes exchange such texts, packed. Of programs that were loaded, no lowered module is
-known. XLA compiles one module alike on hosts that are alike, so the compiled one can stand for it there. GPUs are left
-out: XLA chooses among their kernels by measuring, on each host.
+known.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import os
-import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any
 
 from spmdlint.runtime_checks.owners import owner_of
 from spmdlint.runtime_checks.records import ModuleDifference, ModuleSide
@@ -141,47 +135,3 @@ def module_difference(packed: Mapping[int, Mapping[str, str]]) -> ModuleDifferen
 
 def _unpacked(packed: str | None) -> str:
     return unpack(packed or "", MAX_MODULE * 8).decode(errors="replace")
-
-
-MEASURED = ("gpu", "cuda", "rocm")
-_FIRST = re.compile(r"^(?:%|ENTRY )", re.M)
-# What follows is no part of the program: source lines, and how the backend divides the work on this host.
-_ASIDE = re.compile(r", (?:metadata|backend_config)=.*")
-
-
-def compiled_texts(executable: Any) -> list[str] | None:
-    """The modules of an executable as XLA has compiled them (HLO text), None for a runtime without access to them."""
-    try:
-        return [one.to_string() for one in executable.hlo_modules()]
-    except Exception:  # whatever a backend raises
-        return None
-
-
-def identity_of_executable(executable: Any, texts: Sequence[str] | None) -> str | None:
-    """A short name for what an executable does, equal on hosts that are alike; None if that cannot be said."""
-    backend = getattr(getattr(executable, "client", None), "platform", None)
-    if texts is None or backend is None or backend in MEASURED:
-        return None
-    plain = []  # without source lines and tables of them, which differ if the module was stored in between
-    for text in texts:
-        head, _, rest = text.partition("\n")
-        first = _FIRST.search(rest)
-        plain.append(f"{head}\n{_ASIDE.sub('', rest[first.start() if first is not None else 0 :])}")
-    return f"{_host()}/{digest(chr(0).join(plain))}"
-
-
-def comparable(one: str, other: str) -> bool:
-    """Whether two identities come from hosts that are alike."""
-    return one.partition("/")[0] == other.partition("/")[0]
-
-
-@functools.cache
-def _host() -> str:
-    """What XLA looks at when it compiles for this host's CPU."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
-    return digest(f"{platform.machine()} {cores} {flags}")[:8]

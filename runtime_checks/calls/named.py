@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 from spmdlint.runtime_checks.calls.call import Call
-from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments, source_identity
+from spmdlint.runtime_checks.calls.fingerprint import Program, describe_arguments
 from spmdlint.runtime_checks.calls.frames import user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.provenance import Provenance
@@ -30,8 +29,6 @@ class Caller(Protocol):
         """Agree on a call before it is made."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 SHOWN = 80
 _PLAIN = (bool, int, float, complex, str, bytes)
 _EMPTY = (type(None), list, tuple, dict)  # shown as they are: "0 leaves" would look like a number
@@ -65,37 +62,23 @@ def announce(
     caller.call(call, within=within)
 
 
-def tracked(fun: Callable[P, R], name: str, caller_of: Callable[[], Caller | None]) -> Callable[P, R]:
-    """A callable that all processes have to call in the same order, with equal shapes and dtypes of array arguments."""
-    code = getattr(fun, "__code__", None)
-    place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
+def announce_own(caller: Caller, name: str, place: str | None, given: object) -> None:
+    """Agree on a call of the user's own callable: its name and place, and shapes and dtypes of its array arguments."""
+    import jax
+    from jax._src import core
 
-    def announce_tracked(caller: Caller, given: object) -> None:
-        import jax
-        from jax._src import core
-
-        outside_traces = getattr(core, "trace_state_clean", None)
-        if outside_traces is not None and not outside_traces():
-            return
-        arrays = [leaf for leaf in jax.tree_util.tree_leaves(given) if hasattr(leaf, "shape")]
-        shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
-        program = Program(
-            function=name,
-            defined_at=place,
-            processes=tuple(range(caller.count)),
-            module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
-        )
-        tags = caller.provenance.tags_of(arrays)
-        caller.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
-
-    @functools.wraps(fun)
-    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-        caller = caller_of()
-        if caller is not None:
-            caller.guard.run(announce_tracked, caller, (args, kwargs))
-        return fun(*args, **kwargs)
-
-    return watched
+    if not getattr(core, "trace_state_clean", lambda: True)():
+        return
+    arrays = [leaf for leaf in jax.tree_util.tree_leaves(given) if hasattr(leaf, "shape")]
+    shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
+    program = Program(
+        function=name,
+        defined_at=place,
+        processes=tuple(range(caller.count)),
+        module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
+    )
+    tags = caller.provenance.tags_of(arrays)
+    caller.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
 
 
 @dataclass(frozen=True, slots=True)

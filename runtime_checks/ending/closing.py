@@ -3,14 +3,13 @@
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
 a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
 
-How long it holds, and what follows, depends on how the program has ended (:data:`HOLDS`). ``disable()`` is an end in a
-program that goes on; after it, and after an interrupt, the checks are over in all processes.
+How long it holds, and what follows, depends on how the program has ended. ``disable()`` is an end in a program that
+goes on; after it, and after an interrupt, the checks are over in all processes.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,32 +19,21 @@ from spmdlint.runtime_checks.agreement.others import Life
 from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.calls.frames import Site
-from spmdlint.runtime_checks.options import INTERRUPTED_STATUS
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.report import Report, after_death, diverged
-from spmdlint.runtime_checks.reporting.sentences import OVER, count_of, how_it_ended, name_processes, unsaid
+from spmdlint.runtime_checks.reporting.report import Report, after_death
+from spmdlint.runtime_checks.reporting.sentences import OVER, name_processes
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
-ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
+SHORT_HOLD = 10.0  # for jobs that continue when processes die, and for a program that goes on without checks
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-
-
-# By how the program has ended: how long, in seconds, the process holds in lockstep, in background mode in a rehearsal,
-# and in background mode in a job.
-HOLDS = {
-    "finished": (math.inf, math.inf, LONGEST_HOLD),
-    "raised": (LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD),
-    "disabled": (0.0, 10.0, 10.0),  # in lockstep, nothing is left to compare
-    "interrupted": (0.0, 0.0, 0.0),  # the job ends as it would without the checks
-}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process, one of :data:`HOLDS`, with place and message."""
+    """How the program ended in this process, with place and message: finished, raised, disabled or interrupted."""
 
     state: str = "finished"
     site: Site | None = None
@@ -88,9 +76,6 @@ class Closing:
         if not hold and not told:
             self._end_checks(outcome)
         state = self._publish(outcome)
-        if outcome.state == "interrupted" and self._job.options.rehearsal and not self._job.interrupted():
-            self._ending.flush()
-            os._exit(INTERRUPTED_STATUS)  # JAX's shutdown would wait for the others, which the launcher ends
         ended = self._all_ended(outcome, state, hold) if hold else None
         if ended is None:
             return
@@ -118,13 +103,12 @@ class Closing:
         return state
 
     def _end_checks(self, outcome: Outcome) -> None:
-        """Tell the others that the checks are over, unless all end now."""
-        if not self._job.interrupted():
-            at = f" at {outcome.site.short}" if outcome.site is not None else ""
-            words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
-            self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
-            if self._background is not None:
-                self._job.wake_all()
+        """Tell the others that the checks are over."""
+        at = f" at {outcome.site.short}" if outcome.site is not None else ""
+        words = f"the runtime checks are off in all processes: process {self._job.me} {OVER[outcome.state]}{at}."
+        self._job.aside.put({"reason": words, "by_program": True}, "job", replace=False)
+        if self._background is not None:
+            self._job.wake_all()
 
     def _all_ended(self, outcome: Outcome, state: State, hold: float) -> dict[int, State] | None:
         """Hold until all have ended; returns how each ended, or None if this process need not check that."""
@@ -137,7 +121,7 @@ class Closing:
                 return None
             if background is None or self._ending.verdict is not None:
                 self._act_if_diverged(outcome)
-            if job.interrupted() or time.monotonic() - began > hold:
+            if time.monotonic() - began > hold:
                 if outcome.state in OVER:
                     self._end_checks(outcome)
                 return None
@@ -156,12 +140,13 @@ class Closing:
 
     def _hold(self, outcome: Outcome) -> float:
         """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
-        lockstep, rehearsal, job = HOLDS[outcome.state]
-        if self._background is None:
-            return lockstep
-        if self._job.options.rehearsal:
-            return rehearsal
-        return min(job, ELASTIC_HOLD) if is_elastic() else job
+        behind = self._background is not None
+        if outcome.state in OVER:  # in lockstep, nothing is left to compare; after an interrupt, all end as they would
+            return SHORT_HOLD if behind and outcome.state == "disabled" else 0.0
+        in_job = behind and not self._job.options.rehearsal
+        if outcome.state == "finished" and not in_job:
+            return math.inf
+        return SHORT_HOLD if in_job and is_elastic() else LONGEST_HOLD
 
     def _act_if_diverged(self, outcome: Outcome) -> bool:
         """Act on the verdict; if this returns, whether there is one."""
@@ -192,42 +177,19 @@ class Closing:
             if report is not None:
                 return report
         dead = {process: one for process, one in ended.items() if one["state"] == "died"}
-        if dead and outcome.state == "raised":
-            # An exception after a peer's death is a consequence of it.
-            processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-            then = f", and {name_processes(set(ended) - set(dead))} could not continue"
-            threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
-            return after_death(dead, then, None, processes, threads)
-        return self._without_exit(ended)
-
-    def _without_exit(self, ended: dict[int, State]) -> Report | None:
-        """Processes for which JAX's shutdown barrier would wait 300 s, and then abort: they never come to it.
-
-        Who ends by Python's exit has said so before; of the others only their launcher knows. All but these have ended
-        by now, so nothing is accused while another process still computes.
-        """
-        gone = {process: self._job.gone(process) for process in ended if "finals" not in ended[process]}
-        statuses = {process: status for process, status in gone.items() if status is not None}
-        if not statuses or is_elastic():
+        # An exception after a peer's death is a consequence of it. Otherwise JAX's shutdown barrier would wait 300 s
+        # for one that never comes to it, and then abort: who ends by Python's exit has said so, of others only a
+        # launcher knows. All have ended by now, so nothing is accused while a process still computes.
+        waits = self._job.folder is not None and not is_elastic()
+        if not dead or not (waits or outcome.state == "raised"):
             return None
-        told = []
-        for process, status in sorted(statuses.items()):
-            made = sum(group.count for group in self._own.ledger.groups() if process in group.processes)
-            how = f"{how_it_ended(unsaid(status))}{',' if status >= 0 else ''}"
-            told.append(f"process {process} {how} after {count_of(made, 'parallel call')}")
-        here = {process: one for process, one in ended.items() if process not in statuses}
-        done = "finished" if all(one["state"] == "finished" for one in here.values()) else "ended"
-        verbs = ("has", "waits") if len(here) == 1 else ("have", "wait")
-        message = (
-            f"{'; '.join(told)}; {name_processes(here)} {verbs[0]} {done} and {verbs[1]} for "
-            f"{'it' if len(statuses) == 1 else 'them'} in JAX's shutdown."
-        )
         processes = {process: self._others.ended_report(process, one) for process, one in ended.items()}
-        by_itself = {process for process, status in statuses.items() if status >= 0}
-        for process in by_itself:
-            processes[process].state = "exited"
-            processes[process].detail = unsaid(statuses[process])
-        return diverged("missing", message, None, processes, "no exit" if len(by_itself) == len(statuses) else "died")
+        rest = set(ended) - set(dead)
+        then = f"; {name_processes(rest)} {'waits' if len(rest) == 1 else 'wait'} in JAX's shutdown"
+        if outcome.state == "raised":
+            then = f", and {name_processes(rest)} could not continue"
+        threads = {process: names for process, one in ended.items() if (names := one.get("threads"))}
+        return after_death(dead, then, None, processes, threads)
 
 
 def is_elastic() -> bool:

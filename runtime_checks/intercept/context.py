@@ -24,7 +24,7 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
 
     def before(*args: Any, jaxpr: Any, name: Any, **_named: Any) -> tuple[Context | None]:
         previous = thread.context
-        (fun, static, tree), thread.inferred = thread.inferred, (None, {}, None)
+        (fun, static), thread.inferred = thread.inferred, (None, {})
         debug = users(known, fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
         thread.context = Context(
             name=name_of(fun, str(name), sys._getframe(1)),
@@ -32,7 +32,6 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
             values=args,
             names=getattr(debug, "arg_names", None),
             static=static,
-            tree=tree,
             jaxpr=jaxpr,
         )
         return (previous,)
@@ -48,9 +47,9 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
     pjit = module("jax._src.pjit")
     thread = observer.thread
 
-    def after(_seen: None, result: Any, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
+    def after(_seen: None, _result: Any, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
         # After the original: tracing also calls this for the functions inside.
-        thread.inferred = fun, static_arguments(info, args, kwargs), getattr(result[0], "in_tree", None)
+        thread.inferred = fun, static_arguments(info, args, kwargs)
 
     patches.around(pjit, "_infer_params", after=after, takes=("args", "kwargs"))
 

@@ -6,8 +6,8 @@ import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from types import FrameType
-from typing import Any, NamedTuple
+from types import FrameType, SimpleNamespace
+from typing import Any
 
 from spmdlint.runtime_checks.calls.fingerprint import Program, source_identity
 from spmdlint.runtime_checks.calls.frames import entered
@@ -71,15 +71,9 @@ def _search(fun: Any) -> Any:
         info: Any = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
         if getattr(info, "func_src_info", None):
             tree = next((one for one in closed_over if type(one).__name__ == "PyTreeDef"), None)
-            return info if tree is None else _Info(info.func_src_info, leaf_names(info.arg_names, tree))
+            names = info.arg_names if tree is None else leaf_names(info.arg_names, tree)
+            return SimpleNamespace(func_src_info=info.func_src_info, arg_names=names)  # in JAX's fields
     return None
-
-
-class _Info(NamedTuple):
-    """What is known of the user's function, in the fields of JAX's debug information."""
-
-    func_src_info: str
-    arg_names: Sequence[str] | None
 
 
 def leaf_names(parameters: Sequence[str] | None, tree: Any) -> list[str] | None:

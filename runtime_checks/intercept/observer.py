@@ -22,11 +22,11 @@ from spmdlint.runtime_checks.calls.communication import (
     compiled_communicates,
     lowered_communicates,
 )
-from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, container_order, key_order, keys_of
+from spmdlint.runtime_checks.calls.fingerprint import Program, configuration, key_order
 from spmdlint.runtime_checks.calls.frames import entered, user_site
 from spmdlint.runtime_checks.calls.given import Given
 from spmdlint.runtime_checks.calls.ledger import Ledger
-from spmdlint.runtime_checks.calls.modules import canonical, compiled_texts, digest, identity_of_executable, pack_texts
+from spmdlint.runtime_checks.calls.modules import canonical, digest, pack_texts
 from spmdlint.runtime_checks.calls.named import Caller
 from spmdlint.runtime_checks.calls.recent import Recent
 from spmdlint.runtime_checks.intercept.identity import identity_of, is_source
@@ -45,10 +45,10 @@ _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 class Context:
     """The call of a jitted or mapped function that is in progress in a thread.
 
-    ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
-    A ``loose`` context is not removed by its creator: the next execution ends it. ``tree`` is the
-    `PyTreeDef` of the arguments, and ``jaxpr`` what they are given to, None if it is not known. ``broadcast`` are the
-    arguments of old ``pmap`` that are one value: the others are this process's rows.
+    ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``. A
+    ``loose`` context is not removed by its creator: the next execution ends it. ``jaxpr`` is what the arguments are
+    given to, None if it is not known. ``broadcast`` are the arguments of old ``pmap`` that are one value: the others
+    are this process's rows.
     """
 
     name: str
@@ -56,7 +56,6 @@ class Context:
     values: Sequence[Any]
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
-    tree: Any = None
     jaxpr: Any = None
     broadcast: Collection[int] | None = None
     agreed: str | None = None
@@ -68,7 +67,7 @@ class Context:
 class Compiled:
     """The facts about a module on its way to the compiler.
 
-    ``packed`` are its texts, "canonical" and "located", if known; ``executable`` names what the compiler made of it.
+    ``packed`` are its texts, "canonical" and "located", if known.
     ``together``: its compiler waits until the other processes compile it too.
     """
 
@@ -78,7 +77,6 @@ class Compiled:
     packed: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     communication: Communication = Communication.NO
-    executable: str | None = None
     together: bool = False
 
     def texts(self) -> Mapping[str, str]:
@@ -115,7 +113,7 @@ class Probe:
 
 class _Thread(threading.local):
     context: Context | None = None
-    inferred: tuple[Any, Mapping[str, str], Any] = (None, {}, None)  # the function, its static arguments, their tree
+    inferred: tuple[Any, Mapping[str, str]] = (None, {})  # the function, and its static arguments
     spanning: Any = None
     known: Known | None = None
     hosts: Sequence[tuple[int, str]] = ()
@@ -194,10 +192,8 @@ class Observer:
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""
-        texts = compiled_texts(executable)
         if compiled.communication is not Communication.YES:
-            compiled.communication = _communication(texts, compiled.process_of)
-        compiled.executable = identity_of_executable(executable, texts)
+            compiled.communication = _communication(executable, compiled.process_of)
         self._fresh[executable] = compiled
 
     def adopt(self, execute: Any, operation: Any, debug: Any) -> None:
@@ -310,13 +306,8 @@ class Observer:
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
-        texts = compiled_texts(execute.xla_executable)
-        return Compiled(
-            tuple(int(d.id) for d in devices),
-            process_of,
-            communication=_communication(texts, process_of),
-            executable=identity_of_executable(execute.xla_executable, texts),
-        )
+        communication = _communication(execute.xla_executable, process_of)
+        return Compiled(tuple(int(d.id) for d in devices), process_of, communication=communication)
 
     def _from_debug(self, execute: Any) -> Context:
         """What is known of the call of an executable without its context."""
@@ -331,10 +322,8 @@ class Observer:
             processes=tuple(sorted(set(compiled.process_of))),
             devices=compiled.devices,
             module=compiled.module,
-            executable=compiled.executable,
             environment=compiled.environment,
             order=key_order(context.names),
-            keys=container_order(keys_of(context.tree)),
             communicates=compiled.communication is Communication.YES,
             undecided=compiled.communication is Communication.UNKNOWN,
         )
@@ -353,7 +342,6 @@ class Observer:
             site=site,
             values=values,
             names=context.names,
-            tree=context.tree,
             static=context.static,
             tags=self.own.provenance.tags_of(values),
             texts=compiled.texts,
@@ -387,13 +375,11 @@ def _used_by(jaxpr: Any) -> Collection[int] | None:
     return {number for number, one in enumerate(inside.invars) if id(one) in used}
 
 
-def _communication(texts: Sequence[str] | None, process_of: Sequence[int]) -> Communication:
-    """Whether an executable with these compiled modules communicates between processes."""
-    if texts is None:
-        return Communication.UNKNOWN
+def _communication(executable: Any, process_of: Sequence[int]) -> Communication:
+    """Whether an executable communicates between processes, by its modules as XLA has compiled them (HLO text)."""
     try:
-        return combined(compiled_communicates(text, process_of) for text in texts)
-    except Exception:  # a text in a form that is not known
+        return combined(compiled_communicates(one.to_string(), process_of) for one in executable.hlo_modules())
+    except Exception:  # a runtime without access to them, whatever it raises, or a text in a form that is not known
         return Communication.UNKNOWN
 
 

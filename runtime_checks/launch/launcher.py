@@ -1,12 +1,11 @@
 """A rehearsal: N processes of one program on this machine, and one report at the end.
 
 The launcher never imports jax. It starts the coordination service and the processes, passes on their output, detects
-dead processes, forwards interrupts, and leaves no process behind.
+dead processes, and leaves no process behind.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -30,22 +29,15 @@ from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, Run, absent_from_start, after_death, blame_threads
 from spmdlint.runtime_checks.launch.service import end_all, held_port
 from spmdlint.runtime_checks.launch.starting import command_of
-from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from spmdlint.runtime_checks.records import State
 from spmdlint.runtime_checks.reporting.printing import plain
 from spmdlint.runtime_checks.reporting.report import Report, as_text, explanation
-from spmdlint.runtime_checks.reporting.sentences import name_processes
 from spmdlint.runtime_checks.transport.runfolder import RunFolder
 
 TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
-AFTER_INTERRUPT = 5.0  # seconds for the processes to end by an interrupt
-AFTER_TERMINATION = 1.0  # until an interrupt follows a SIGTERM, which JAX's notifier of preemptions keeps to itself
-AFTER_SECOND = 1.5  # seconds after which a process that this does not end, either, is ended
 ABSENT_AFTER = 3.0
-ABSENT_AFTER_INTERRUPT = 0.5
-STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
-STATES_WITHIN_INTERRUPT = 1.0
+STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out or an interrupt
 SHOWN_OF_LOG = 16  # lines
 
 
@@ -77,8 +69,9 @@ def launch(plan: Plan) -> tuple[Report, int]:
     if refused is not None:
         raise LaunchError(refused)
     with ExitStack() as held:
-        for folder in {folder.resolve() for folder in (plan.log_folder, plan.ledger_folder) if folder is not None}:
-            held.enter_context(_own(folder))
+        for folder in (plan.log_folder, plan.ledger_folder):
+            if folder is not None:
+                _make(folder)
         port = held.enter_context(held_port())
         scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="spmdlint-run-"))
         running = _Launcher(plan, Path(scratch), port)
@@ -109,12 +102,9 @@ class _Launcher:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._killed: set[int] = set()
-        self._interrupts: list[int] = []  # the signals, in the order in which they came
-        self._interrupted_at = 0.0
-        self._followed = self._told_of_wait = False
-        self._at_interrupt: dict[int, State] | None = None
+        self._interrupts = 0
         self._began = time.monotonic()
-        self._timed_out = self._over = False
+        self._stopped = self._over = False
 
     def end(self) -> None:
         self.end_job()
@@ -135,41 +125,39 @@ class _Launcher:
 
     def run(self) -> tuple[Report, int]:
         for number in range(self._plan.processes):
-            if self._is_late() or self._interrupts:
+            if self._is_due():
                 break
             self._start_process(number)
-        if self._interrupts and len(self._processes) < self._plan.processes:
-            self._kill_rest()
         while len(self._ended) < len(self._processes):
             self._output.pass_on(TICK)
             self._collect()
-            if self._is_late():
-                self._time_out()
+            if self._is_due():
+                self._stop()
                 break
-            self._pass_interrupt_on()
             self._press_for_end()
         self._output.drain()
-        if self._is_late() and len(self._processes) < self._plan.processes:
+        if not self.interrupted() and len(self._processes) < self._plan.processes:
             raise LaunchError(
                 f"The time-out expired after {len(self._processes)} of {self._plan.processes} processes were started: "
                 "start fewer, or raise --timeout."
             )
         states = {number: self._folder.states.get(number) or State() for number in range(self._plan.processes)}
         left = self._folder.report()
-        if left is None and self._plan.mode == "background" and not self._interrupts:
+        if left is None and self._plan.mode == "background":
             left = after_death(self._folder.folder, self._ended, states)
         joined = [number for number in states if self._folder.joined.get(number) is not None]
-        interrupted = (self._at_interrupt or states) if self._interrupts else None
-        run = Run(self._plan.mode, self._ended, states, joined, self._timed_out, interrupted)
+        run = Run(self._plan.mode, self._ended, states, joined, self._stopped, self.interrupted())
         report, status = run.conclude(left)
         blame_threads(report, self._folder.folder, self._ended)
         return report, status
 
-    def _is_late(self) -> bool:
-        return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
+    def _is_due(self) -> bool:
+        """Whether the run has to end now, however far it is: the time-out has expired, or it was interrupted."""
+        late = self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
+        return late or self.interrupted()
 
     def interrupted(self) -> bool:
-        return bool(self._interrupts)
+        return self._interrupts > 0
 
     def environment(self) -> dict[str, str]:
         """That of all that this starts: what has it ends with this launcher, whatever ends that (Linux)."""
@@ -238,36 +226,23 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now, limits = time.monotonic(), []
-        if self._interrupts:
-            limits.append(self._interrupted_at + (self._longest() if len(self._interrupts) == 1 else 0.0))
         failed = [one for one in self._ended.values() if one.status != 0]
         if failed:
             patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-            interrupted = any(one.status == options.INTERRUPTED_STATUS for one in failed)
-            limits.append(min(one.when for one in failed) + (AFTER_INTERRUPT if interrupted else patience))
+            limits.append(min(one.when for one in failed) + patience)
         if self._leaves_some_waiting(now) or now > min(limits, default=math.inf):
             self._kill_rest()
 
-    def _longest(self) -> float:
-        """Seconds for the processes to end after the first signal."""
-        return AFTER_INTERRUPT if self._interrupts[0] == signal.SIGINT else AFTER_TERMINATION + AFTER_SECOND
-
     def _leaves_some_waiting(self, now: float) -> bool:
-        """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``.
-
-        After an interrupt, that is no divergence: it may have reached one before and the other inside that call. There
-        it is acted on only once the call returns, which it will not.
-        """
-        interrupted = bool(self._interrupts)
-        if not interrupted and (self._plan.mode == "off" or self._folder.report() is not None):
+        """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``."""
+        if self._plan.mode == "off" or self._folder.report() is not None:
             return False
-        patience = ABSENT_AFTER_INTERRUPT if interrupted else ABSENT_AFTER
         folder, all_started = self._folder, range(self._plan.processes)
-        gone = [number for number, one in self._ended.items() if now - one.when > patience]
+        gone = [number for number, one in self._ended.items() if now - one.when > ABSENT_AFTER]
         absent = {number: folder.states.get(number) or State() for number in gone if folder.joined.get(number) is None}
         running = (number for number in all_started if number not in self._ended)
         waiting = {number: site for number in running if (site := folder.joining.get(number)) is not None}
-        if absent and waiting and not interrupted:
+        if absent and waiting:
             self._folder.put_report(absent_from_start(absent, waiting))
         return bool(absent and waiting)
 
@@ -278,8 +253,11 @@ class _Launcher:
                     self._killed.add(number)
                 _signal_group(process, signal.SIGKILL)
 
-    def _time_out(self) -> None:
-        self._timed_out = True
+    def _stop(self) -> None:
+        """End all processes, once those that can have said where they are; at once after a second interrupt.
+
+        They are not interrupted themselves: what one has not done when it is would look like a divergence to others.
+        """
         self._folder.mark("where")
         # With the checks off, nobody answers; before the job has begun, only Python itself.
         limit = time.monotonic() + (STATES_WITHIN if self._plan.mode != "off" else 0)
@@ -287,7 +265,7 @@ class _Launcher:
         for number in early if self._plan.mode != "off" else ():
             if number not in self._ended:
                 self._processes[number].send_signal(ASKED_BY)
-        while time.monotonic() < limit:
+        while time.monotonic() < limit and self._interrupts < 2:
             self._output.pass_on(TICK)
             self._collect()
             for number in self._without_word(early):
@@ -296,58 +274,15 @@ class _Launcher:
                     self._folder.states.put(number, told)
             if not self._without_word(range(len(self._processes))):
                 break
-        self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
+        self._stopped = len(self._ended) < self._plan.processes  # the processes may just have ended
         self._kill_rest()
 
     def _without_word(self, numbers: Iterable[int]) -> list[int]:
         """Those of some processes that run and have not said where they are."""
         return [number for number in numbers if number not in self._ended and not self._folder.states.get(number)]
 
-    def on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """An interrupt is passed on once the processes have said where they are; a second one at once."""
-        self._interrupts.append(number)
-        if len(self._interrupts) == 1:
-            self._interrupted_at = time.monotonic()
-            self._folder.mark("interrupted")
-            self._folder.mark("where")
-        else:
-            self._signal_all(number)
-
-    def _pass_interrupt_on(self) -> None:
-        """Pass the first interrupt on, once those that can have said where they are: afterwards they are elsewhere.
-
-        A SIGTERM that a program does not act on is followed by an interrupt, which ends a loop in Python.
-        """
-        if not self._interrupts:
-            return
-        first, since = self._interrupts[0], time.monotonic() - self._interrupted_at
-        if self._at_interrupt is None:
-            self._tell_of_wait()
-            started = range(len(self._processes))
-            awaited = [number for number in started if self._folder.joined.get(number) is not None]
-            if since > STATES_WITHIN_INTERRUPT or self._plan.mode == "off" or not self._without_word(awaited):
-                self._at_interrupt = {number: self._folder.states.get(number) or State() for number in started}
-                self._signal_all(first)
-        if first != signal.SIGINT and since > AFTER_TERMINATION and not self._followed:
-            self._followed = True
-            self._signal_all(signal.SIGINT)
-
-    def _tell_of_wait(self) -> None:
-        """Say at once what is waited for: until the last process has ended, nothing else is seen."""
-        running = [number for number in range(len(self._processes)) if number not in self._ended]
-        if running and not self._told_of_wait and len(self._processes) == self._plan.processes:
-            self._told_of_wait = True
-            again = "Ctrl-C again" if self._interrupts[0] == signal.SIGINT else "a second signal"
-            sys.stderr.write(
-                f"spmdlint: {signal.Signals(self._interrupts[0]).name}: waiting at most {self._longest():g} s for "
-                f"{name_processes(running)} to end; {again} ends {'it' if len(running) == 1 else 'them'} at once.\n"
-            )
-            sys.stderr.flush()
-
-    def _signal_all(self, number: int) -> None:
-        for process in self._processes:
-            if process.poll() is None:
-                _signal_group(process, number)
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._interrupts += 1
 
 
 def _installed_jax() -> str | None:
@@ -363,30 +298,17 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON; raises :class:`LaunchError` if that is not possible."""
-    try:
-        path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
-    except OSError as error:
-        raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
-
-
-@contextmanager
-def _own(folder: Path) -> Iterator[None]:
-    """Make a folder for the output of this run, and keep other runs from it: they would move or overwrite the files."""
+def _make(folder: Path) -> None:
+    """Make a folder for the output of this run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LaunchError(f"The folder {folder} cannot be created: {error.strerror}. Name a different one.") from error
-    with only_run_in(folder) as alone:
-        if not alone:
-            raise LaunchError(f"Another run that has not ended writes to the folder {folder}. Name a different one.")
-        yield
 
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Keep other runs from a file that is written at the end; leaves none if nothing was written.
+    """Try to open a file that is written at the end; leaves none if nothing was written.
 
     Raises :class:`LaunchError` before a long run if that cannot be.
     """
@@ -395,14 +317,12 @@ def writable(path: Path) -> Iterator[None]:
         file = path.open("ab")
     except OSError as error:
         raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
-    with file:
-        if path.is_file() and not lock(file.fileno()):
-            raise LaunchError(f"Another run that has not ended writes to {path}. Name a different file.")
-        try:
-            yield
-        finally:
-            if not existed and path.is_file() and not path.stat().st_size:
-                path.unlink()
+    file.close()
+    try:
+        yield
+    finally:
+        if not existed and path.is_file() and not path.stat().st_size:
+            path.unlink()
 
 
 def show(report: Report) -> None:

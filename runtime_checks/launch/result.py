@@ -51,16 +51,16 @@ class Ended:
 class Run:
     """What is known at the end of a run: how each process ended, and what it has said of itself, if anything.
 
-    ``joined`` are the processes that called ``jax.distributed.initialize``; ``interrupted`` is where they were when the
-    run was interrupted, if it was.
+    ``joined`` are the processes that called ``jax.distributed.initialize``. ``stopped`` is whether the launcher has
+    ended processes that still ran, because the time-out expired, or the run was ``interrupted``.
     """
 
     mode: str
     ended: Mapping[int, Ended]
     states: States
     joined: Collection[int]
-    timed_out: bool = False
-    interrupted: States | None = None
+    stopped: bool = False
+    interrupted: bool = False
 
     def conclude(self, left: Report | None) -> tuple[Report, int]:
         """The report of the run, which a process may have ``left``, and the exit status of the launcher."""
@@ -75,15 +75,14 @@ class Run:
         states, ends = self.states, self.ended
         statuses = {number: one.status for number, one in sorted(ends.items())}
         processes = {str(number): _process(states[number], ends.get(number)) for number in sorted(states)}
-        if self.timed_out:
+        if self.stopped and self.interrupted:
+            return Report("failed", _interrupted_message(states), processes=processes), INTERRUPTED_STATUS
+        if self.stopped:
             behind = _behind(states)
             for number in (number for number in states if behind and number not in behind):
                 processes[str(number)] = _waiting(processes[str(number)], states[number])
             words = _late_message(self.mode, states, statuses, behind)
             return Report("late", words, processes=processes), TIMEOUT_STATUS
-        if self.interrupted is not None:
-            words = _interrupted_message(self.interrupted)
-            return Report("failed", words, processes=processes), INTERRUPTED_STATUS
         failed = {number: status for number, status in statuses.items() if status != 0}
         if not failed:
             verdict, message = _agreed(self.mode, states, self.joined)
@@ -101,8 +100,6 @@ class Run:
 def _failure(state: State, status: int) -> str:
     """How a process failed: its exception and where it was raised, otherwise its exit status."""
     detail, at = str(state.get("detail") or "").partition("\n")[0], place(state)
-    if state.get("state") == "interrupted":
-        return f"was interrupted{f' at {at}' if at else ''}"
     if state.get("state") != "raised" or not detail:
         return _status_words(status)
     return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"

@@ -103,9 +103,8 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
         site, words = raising_site(shown), str(error)
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             site, words = Site(error.filename, error.lineno, "<module>"), error.msg
-        state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
         detail = f"{kind.__name__}: {plain(words, 300)}"
-        RunFolder(folder).states.put(process, {**State(state=state, detail=detail), **site_data(site)})
+        RunFolder(folder).states.put(process, {**State(state="raised", detail=detail), **site_data(site)})
 
 
 def run_script(words: list[str]) -> None:

@@ -10,25 +10,24 @@ import hashlib
 import html
 import json
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, load
+from spmdlint.runtime_checks.agreement.offline import Comparison, Recorded, compare, earlier_jobs, load
 from spmdlint.runtime_checks.launch import findings
 from spmdlint.runtime_checks.page.document import Job, Sources, document
-from spmdlint.runtime_checks.recording.writing import earlier_jobs, job_of
+from spmdlint.runtime_checks.recording.writing import jobs_in
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.reporting.sentences import name_processes
 
 
-def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, before: Container[str] = ()) -> Job:
-    """A rehearsal; ``before`` are the names of the jobs whose recordings were in the folder before it."""
-    recorded = load(ledgers)
-    if recorded.rows and job_of(ledgers / f"{min(recorded.rows)}.events") in before:
-        recorded = Recorded({}, {})  # the rehearsal came to no call, and what is there is of another job
+def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, *before: Path) -> Job:
+    """A rehearsal, with its recordings: none, if it came to no call, but those of the jobs ``before`` it."""
+    own = [job for job in jobs_in(ledgers) if job not in before]
+    recorded = load(own[0]) if own else Recorded({}, {})
     script = [] if command[0] == "-m" else [Path(command[0]).resolve().parent]
     return Job(
         report,
@@ -40,14 +39,13 @@ def rehearsed_job(report: Report, command: Sequence[str], ledgers: Path, before:
     )
 
 
-def recorded_job(folder: Path, recorded: Recorded) -> Job:
+def recorded_job(recorded: Recorded) -> Job:
     """A job whose recordings were gathered; the linter is asked about its lines if its files are here."""
     found = compare(recorded)
     report = found.report or _without_difference(recorded, found)
     findings.join(report, ())
-    times = [path.stat().st_mtime for process in recorded.rows if (path := folder / f"{process}.ledger").exists()]
-    ended = max(times)
-    told = [*found.earlier, *found.notes, *earlier_jobs(folder)]
+    ended = max((recorded.folder / f"{process}.ledger").stat().st_mtime for process in recorded.rows)
+    told = [*found.earlier, *found.notes, *earlier_jobs(recorded)]
     sources = Sources([Path.cwd()], ended)
     made = _written(datetime.fromtimestamp(ended))
     return Job(report, recorded, sources, _marks(report, found), made=made, told=told)
@@ -58,11 +56,6 @@ def _marks(report: Report, found: Comparison) -> list[tuple[Sequence[int], int]]
     if report.verdict == "diverged":
         return [] if report.index is None else [(report.group, report.index)]
     return [] if report.verdict == "clean" else [(group, made + 1) for group, made in found.behind.items()]
-
-
-def jobs_in(folder: Path) -> set[str]:
-    """The names of the jobs of which there are recordings in a folder."""
-    return {job_of(path) for path in folder.glob("*.events")}
 
 
 def _without_difference(recorded: Recorded, found: Comparison) -> Report:

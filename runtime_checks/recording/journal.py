@@ -44,17 +44,20 @@ class Event:
     """A program called from one line in one thread; every call of it is this one object.
 
     The line is the instruction ``lasti`` of ``code``, if that is the user's, with calls ``through`` library code in
-    between. A call from ``code`` at the instruction ``expected`` is assumed to be this one without checking its thread.
+    between. ``name`` is that of the thread, which may end before its calls are numbered. A call from ``code`` at the
+    instruction ``expected`` is assumed to be this one without checking its thread.
     """
 
     __slots__ = (
-        "_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "through", "user",
+        "_site", "code", "digest", "expected", "group", "lasti", "name", "number", "program", "thread", "through",
+        "user",
     )  # fmt: skip
 
     def __init__(self, program: Program, group: Group, thread: int, site: Site | None = None) -> None:
         self.program = program
         self.group = group
         self.thread = thread
+        self.name = threading.current_thread().name
         self.digest = int(program.digest, 16)
         self.number = 0  # its number in the recording
         self.code: CodeType | None = None
@@ -116,9 +119,7 @@ class Journal:
     ``overrun`` is whether some calls were lost because they came faster than they could be counted.
     """
 
-    def __init__(
-        self, ledger: Ledger, recording: Recording | None = None, on_stop: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, ledger: Ledger, recording: Recording | None = None) -> None:
         self.pending: deque[Event | ValuedCall] = deque(maxlen=LIMIT)
         self.hooks: weakref.WeakSet[Hook] = weakref.WeakSet()
         self.overrun = False
@@ -127,7 +128,7 @@ class Journal:
         self.made = 0
         self._ledger = ledger
         self._recording = recording
-        self.on_stop = on_stop
+        self.on_stop: Callable[[], None] = lambda: None
         self.stopped = self.retired = False
         self.in_barrier: Callable[[], bool] = lambda: False  # which is recorded by its name, and its program is not
         self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
@@ -210,8 +211,7 @@ class Journal:
         with self._lock:
             known[key] = event
         if self._recording is not None:
-            once = event.program.value is not None
-            event.number = self._recording.add_event(event.record(), event.group.processes, once=once)
+            event.number = self._recording.add_event(event.record(), event.group.processes)
 
     def explain(self, program: Program, record: Callable[[], ProgramRecord]) -> None:
         """Write what is known of a program to the recording, before its first event; nothing if it is there."""
@@ -245,7 +245,7 @@ class Journal:
             events = set(batch)
             groups = {event.group for event in events}
             for event in events:
-                event.group.threads.add(event.thread)
+                event.group.threads.setdefault(event.thread, event.name)
                 event.expected = -1
             for group in groups:
                 mine = [n for n, event in enumerate(batch) if event.group is group]

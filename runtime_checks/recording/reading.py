@@ -148,7 +148,7 @@ def _checkpoints(data: bytes) -> list[Checkpoint]:
 class Lines:
     """The lines of the second file by their kind.
 
-    ``job`` is the job that the first one names, as in every recording; ``unknown`` is how many cannot be read.
+    ``unknown`` is how many cannot be read.
     """
 
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -157,14 +157,11 @@ class Lines:
     omitted: list[str] = field(default_factory=list)
     end: State = field(default_factory=lambda: State())
     build: Build = field(default_factory=lambda: Build())
-    job: str | None = None
     unknown: int = 0
 
     def add(self, told: Line) -> None:
         """Add a line; raises ``KeyError`` or ``ValueError`` if it is none."""
-        if "job" in told:
-            self.job = told["job"]
-        elif "members" in told:
+        if "members" in told:
             self.members[told["group"]] = tuple(told["members"])
         elif "event" in told:
             int(told["digest"], 16)
@@ -226,9 +223,7 @@ def _faults(ledger: Path) -> list[str]:
         found.append(f"{ledger.name} is cut short, or no recording ({len(data)} bytes)")
     elif data[:START].strip(b"\0") and not _checkpoints(data):  # one of the two may be half written
         found.append(f"{ledger.name} is no recording")
-    if lines.job is None:
-        found.append(f"the first line of {events.name} does not name its job")
-    elif lines.unknown:
+    if lines.unknown:
         found.append(f"{count_of(lines.unknown, 'line')} of {events.name} cannot be read")
     return found
 

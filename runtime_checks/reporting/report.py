@@ -16,9 +16,7 @@ from spmdlint.runtime_checks.reporting.sentences import (
     is_abort,
     is_without_exit,
     name_processes,
-    place,
     racing_threads,
-    told_apart,
 )
 
 SCHEMA_VERSION = 1
@@ -58,8 +56,6 @@ ADVICE_ON: Mapping[str, str] = {
     "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
     "died": "Find out what ended it: its last output for an exit status, the kernel's log (out of memory) or the "
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
-    "no exit": "End every process by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
-    "together with the other processes. os._exit() leaves that out.",
     "left": "Find what ended it, such as os._exit(); its last output may tell. No process may end before the calls of "
     "the others, and each has to end by Python's exit (the end of the script, or sys.exit), in which JAX shuts down "
     "together with the other processes.",
@@ -73,8 +69,6 @@ ADVICE_ON: Mapping[str, str] = {
     "thread comes first is not the same on all processes.",
     "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
     "the same order, and name the same axes in its collectives.",
-    "executable": "Keep a compiled program under a name that says what it was compiled from (the source, the settings "
-    "and the constants), or compile it again on every process.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
     "listing, and no step that only one process makes.",
@@ -89,8 +83,7 @@ class ProcessReport:
 
     ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, disabled, unknown.
     ``index`` is the number of the call in its group, from 1, or the number of calls made if none is in progress.
-    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line". ``recent`` holds
-    the last calls, oldest first.
+    ``callers`` are the program's lines that led to the line, the nearest first, each as "file:line".
     """
 
     state: str
@@ -103,7 +96,6 @@ class ProcessReport:
     static: dict[str, str] | None = None
     stack: list[str] | None = None
     detail: str | None = None
-    recent: list[Place] = field(default_factory=list)
 
     def told(self) -> State:
         """The state and the place, for sentences."""
@@ -212,17 +204,16 @@ def after_death(
     return report
 
 
-def as_text(report: Report, rules: Container[str] | None = None, *, told: bool = False) -> str:
+def as_text(report: Report, rules: Container[str] | None = None) -> str:
     """The report for a person: what differs, then the position of each process, then why and what to do.
 
     ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
-    up. ``told`` is whether the message stands just above.
+    up.
     """
-    lines = [f"{report.title}, as told above:" if told else f"{report.title}: {report.message}"]
+    lines = [f"{report.title}: {report.message}"]
     uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
     for numbers, process in folded(report.processes):
         lines += ["", *_process_lines(numbers, process, uneven, odd)]
-    lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
     lines += explanation(report, rules)
     if report.advice:
@@ -338,35 +329,3 @@ def argument_words(argument: Argument) -> str:
     if argument.get("origin"):
         words += f" from {argument['origin']}"
     return words
-
-
-def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> list[str]:
-    """The last calls of two processes that differ, side by side; marks the first difference, or call ``at``."""
-    sides = [(number, process) for number, process in processes.items() if process.recent]
-    if len(sides) < 2:
-        return []
-    first = sides[0]
-    second = next((side for side in sides[1:] if _calls(side[1]) != _calls(first[1])), sides[1])
-    tables = [{at: one for one in side.recent if (at := one.get("index")) is not None} for _, side in (first, second)]
-    indices = sorted({*tables[0], *tables[1]})[-8:]
-    lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
-    words = {index: _side_by_side([table.get(index) for table in tables]) for index in indices}
-    marked = next((index for index in indices if words[index][0] != words[index][1]), at)
-    for index in indices:
-        one, other = words[index]
-        lines.append(f"  {'>' if index == marked else ' '} {index:>6}  {one:<44}  {other}")
-    return lines
-
-
-def _side_by_side(entries: Sequence[Place | None]) -> list[str]:
-    """Two calls of one number: "step train.py:20", or "-" if one was not made."""
-    through = told_apart({number: entry for number, entry in enumerate(entries) if entry is not None})
-    return ["-" if entry is None else _call(entry, through.get(number)) for number, entry in enumerate(entries)]
-
-
-def _calls(process: ProcessReport) -> list[tuple[str, tuple[str, ...]]]:
-    return [(_call(entry), tuple(entry.get("callers") or ())) for entry in process.recent]
-
-
-def _call(entry: Place, through: str | None = None) -> str:
-    return f"{entry.get('function')} {place(entry, through) or '?'}"

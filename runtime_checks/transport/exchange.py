@@ -215,10 +215,6 @@ class Job:
         """The recording that a process left to its launcher before it ended; None while it runs."""
         return None if self.folder is None or self.gone(process) is None else self.folder.recording(process)
 
-    def interrupted(self) -> bool:
-        """Whether the launcher forwards an interrupt, which reaches processes at different times."""
-        return self.folder is not None and self.folder.marked("interrupted")
-
 
 class Listener:
     """Calls ``on_word`` in its own thread whenever this process is woken, with the message, so that nobody has to poll.

@@ -72,14 +72,15 @@ class RunFolder:
         return self.folder / f"{process}.ledger"
 
     def link_recording(self, process: int, path: Path) -> None:
-        """Let the recording that a process makes elsewhere be found here, too."""
+        """Let the recording that a process makes be found here, also where it makes it elsewhere."""
         for suffix in (".ledger", ".events"):
-            link = self.recording(process).with_suffix(suffix)
+            link, there = (one.with_suffix(suffix) for one in (self.recording(process), path))
             link.unlink(missing_ok=True)  # of a program that has enabled the checks twice
-            link.symlink_to(path.with_suffix(suffix).absolute())
+            if link != there:
+                link.symlink_to(there.absolute())
 
     def mark(self, word: str) -> None:
-        """Announce "interrupted" to all processes, or ask "where" they are."""
+        """Ask all processes "where" they are."""
         (self.folder / word).touch()
 
     def marked(self, word: str) -> bool:

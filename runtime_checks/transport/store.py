@@ -7,8 +7,8 @@ is missing, :class:`StoreLostError` says so.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Container, Mapping
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ class Store:
         self._client = client
         self._root = root
         self._bounded = Bounded()
-        self.job = "unnamed"  # the same on all processes of a job, and another one for each job
+        self.job = "unnamed"  # the same on all processes of a job, another one for each job, and later for later ones
         self.failures = 0  # requests that failed or were given up
         missing = [name for name in METHODS if not hasattr(client, name)]
         if missing:
@@ -57,7 +57,7 @@ class Store:
 
     def name_job(self) -> None:
         """Agree on :attr:`job`: the process that comes first gives the name."""
-        name = secrets.token_hex(6)
+        name = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S_%f}"
         told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
         self.job = name if told is None else told["name"]
 

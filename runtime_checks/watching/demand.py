@@ -12,12 +12,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from spmdlint.runtime_checks.reporting.printing import write_error
 
-PIECES_COME_WITHIN = 0.02  # seconds between two writes of faulthandler, which take microseconds
-SETTLED_LOOKS = 10  # whoever sends signals all the time is answered, too
+PIECES_COME_WITHIN = 0.1  # seconds for the writes of faulthandler, which take microseconds
 
 
 class Demand:
@@ -37,16 +35,14 @@ class Demand:
             self._read, end = os.pipe()
             os.set_blocking(self._read, False)
             os.set_blocking(end, False)
-            faulthandler.register(number, file=_PipeEnd(end), all_threads=False, chain=False)
+            faulthandler.register(number, file=os.fdopen(end, "wb", 0), all_threads=False, chain=False)
 
     def asked(self) -> bool:
         """Whether a report was requested since the last look."""
         if not self._arrived():
             return False
-        for _ in range(SETTLED_LOOKS):  # a stack comes in many pieces, and the rest of it is no other request
-            time.sleep(PIECES_COME_WITHIN)
-            if not self._arrived():
-                break
+        time.sleep(PIECES_COME_WITHIN)
+        self._arrived()  # a stack comes in many pieces, and the rest of it is no other request
         return True
 
     def _arrived(self) -> bool:
@@ -60,19 +56,3 @@ class Demand:
         read, self._read = self._read, None
         if read is not None:
             os.close(read)
-
-
-class _PipeEnd:
-    """The file for faulthandler, which alone keeps it: it lives until this registration is replaced."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def fileno(self) -> int:
-        return self._number
-
-    def flush(self) -> None:
-        """For faulthandler."""
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self._number)

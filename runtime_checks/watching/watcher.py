@@ -10,7 +10,7 @@ from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.ending.lastwords import LastWords
 from spmdlint.runtime_checks.records import Word
 from spmdlint.runtime_checks.reporting.printing import write_error
-from spmdlint.runtime_checks.reporting.report import after_death
+from spmdlint.runtime_checks.reporting.report import after_death, reported
 from spmdlint.runtime_checks.reporting.sentences import count_of
 from spmdlint.runtime_checks.transport.store import StoreLostError
 from spmdlint.runtime_checks.watching.demand import Demand
@@ -128,7 +128,7 @@ class Watcher:
             ending.look()
         if ending.verdict is not None:
             self._enforce()
-        elif folder is not None and not self._job.interrupted():
+        elif folder is not None:
             self._look_for_deaths()
 
     def _report(self) -> None:
@@ -219,7 +219,7 @@ class Watcher:
             processes = {process: self._others.ended_report(process, state) for process, state in dead.items()}
             last = own.ledger.last
             if last is not None:
-                processes[job.me] = own.report(last, "calling")
+                processes[job.me] = reported(last.placed(), "calling")
                 processes[job.me].stack = own.where()["stack"]
             threads = {job.me: sorted(own.racing)} if own.racing else {}
             report = after_death(dead, "", last.index if last else None, processes, threads)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _kind(kinds: argparse._SubParsersAction[Any], name: str, what: str) -> argparse.ArgumentParser:
     told = f"{what[0].upper()}{what[1:]}."
     parser: argparse.ArgumentParser = kinds.add_parser(name, help=what, description=told, allow_abbrev=False)
-    folder = "the folder of --ledger or SPMDLINT_LEDGER, which holds 0.ledger and 0.events"
+    folder = "the folder of --ledger or SPMDLINT_LEDGER, or of one of the jobs in it"
     parser.add_argument("folder", type=Path, metavar="DIR", help=folder)
     return parser
 
@@ -43,7 +43,6 @@ def main(options: argparse.Namespace) -> int:
 
 def _diff(folder: Path, form: str) -> int:
     from spmdlint.runtime_checks.agreement.offline import compare, explain, load
-    from spmdlint.runtime_checks.recording.writing import earlier
 
     if form == "text":
         return explain(folder)
@@ -59,7 +58,7 @@ def _diff(folder: Path, form: str) -> int:
         "notes": found.notes,
         "versions": recorded.build.get("versions", {}),
         "layers": recorded.build.get("layers", {}),
-        "earlier_jobs": [str(path) for path in earlier(folder)],
+        "earlier_jobs": [str(path) for path in recorded.earlier],
     }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
     return found.status
@@ -76,7 +75,7 @@ def _page(folder: Path, path: Path | None) -> int:
         raise UsageError(recorded.nothing_in(folder))
     for sentence in damage_sentences(recorded.damaged):
         complain(sentence)  # the page itself may go to standard output
-    text = page(recorded_job(folder, recorded))
+    text = page(recorded_job(recorded))
     if path is None:
         sys.stdout.write(text)
     else:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,14 +91,14 @@ def main(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
     """Run a command, and write what is known of it."""
     from spmdlint.runtime_checks.launch import launcher
-    from spmdlint.runtime_checks.page.jobs import jobs_in
+    from spmdlint.runtime_checks.recording.writing import jobs_in
 
     if importlib.util.find_spec("jax") is None:
         raise launcher.LaunchError(
             "jax is not installed here: pip install 'spmdlint[runtime]', or '.[runtime]' in a clone of spmdlint."
         )
     with _ledgers(options) as ledgers:
-        before = jobs_in(ledgers) if ledgers is not None else set()
+        before = jobs_in(ledgers) if ledgers is not None else []
         plan = launcher.Plan(
             processes=options.processes,
             command=words,
@@ -111,9 +112,11 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
         launcher.show_findings(report, _codes() if report.explained_by else None)
         # A disk that is full by now costs the files, not the verdict.
         if options.html is not None and ledgers is not None:
-            _guarded(lambda: _write_page(report, words, ledgers, before, options.html))
+            _guarded(lambda: _write_page(report, words, [ledgers, *before], options.html))
     if options.report is not None:
-        _guarded(lambda: launcher.write_report(report, options.report))
+        from spmdlint.cli.writing import write_file
+
+        _guarded(lambda: write_file(options.report, json.dumps(report.as_data(), indent=2) + "\n"))
     _guarded(lambda: _tell(report, Path(words[0]), options))
     if options.fail_on_unchecked and report.verdict == "unchecked" and status == 0:
         sys.stderr.write("spmdlint: nothing was compared, so the status is 2 (--fail-on-unchecked).\n")
@@ -154,11 +157,9 @@ def _declares(text: str, option: str) -> bool:
 
 def _guarded(write: Callable[[], None]) -> None:
     """Write one of the files that were asked for, or say why not."""
-    from spmdlint.runtime_checks.launch.launcher import LaunchError
-
     try:
         write()
-    except (LaunchError, UsageError) as error:
+    except UsageError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
 
 
@@ -172,11 +173,11 @@ def _ledgers(options: argparse.Namespace) -> Iterator[Path | None]:
             yield Path(folder)
 
 
-def _write_page(report: Report, command: Sequence[str], ledgers: Path, before: Container[str], path: Path) -> None:
+def _write_page(report: Report, command: Sequence[str], ledgers: Sequence[Path], path: Path) -> None:
     from spmdlint.cli.writing import write_file
     from spmdlint.runtime_checks.page.jobs import page, rehearsed_job
 
-    job = rehearsed_job(report, command, ledgers, before)
+    job = rehearsed_job(report, command, *ledgers)
     write_file(path, page(job))
     shows = (
         "shows the calls of all processes"

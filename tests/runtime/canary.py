@@ -79,7 +79,7 @@ def moved(mode: str) -> list[str]:
     """What has moved for one mode, in sentences."""
     failures: list[Exception] = []
     guard = Guard(failures.append)
-    journal = Journal(Ledger(), None, lambda: None)
+    journal = Journal(Ledger())
     caller: Any = SimpleNamespace(guard=guard, me=0, count=1)
     own: Any = SimpleNamespace(journal=journal)
     observer = Observer(caller, own, None)

@@ -154,29 +154,6 @@ def test_what_is_unknown_agrees_with_anything() -> None:
     assert Job(3).run(body) == {}
 
 
-@pytest.mark.parametrize("theirs", [None, "lowered"])
-def test_an_executable_that_was_loaded_is_compared_on_hosts_that_are_alike(theirs: str | None) -> None:
-    def job(executable: str) -> dict[int, Report]:
-        def body(session: Session) -> None:
-            loaded = {"module": None, "executable": executable}
-            call(session, "step", ALL, **(loaded if session.me == 1 else {"module": theirs, "executable": "host/a"}))
-
-        return Job(3).run(body)
-
-    report = verdict(job("host/b"), {0, 1, 2})
-    assert report.kind == "program"
-    assert "differs in its executable" in report.message
-    assert job("host/a") == {}
-    assert job("another host/b") == {}
-
-
-def test_executables_that_were_compiled_here_may_differ() -> None:
-    def body(session: Session) -> None:
-        call(session, "step", ALL, executable=f"host/{session.me}")
-
-    assert Job(3).run(body) == {}
-
-
 def test_arguments_that_come_from_other_outputs() -> None:
     def body(session: Session) -> None:
         origin = call(session, "init", ALL)

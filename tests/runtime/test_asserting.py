@@ -82,3 +82,21 @@ runtime_checks.assert_equal(None if me else 0, "none")
     assert run.verdict == ("diverged", "value"), run.output
     assert run.report["index"] == 5
     assert "differs in none: process 0: 0; process 1: None" in run.report["message"]
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_a_callable_of_one_s_own_is_a_parallel_call(mode: str, tmp_path: Path) -> None:
+    """Compared are its name and the shapes of its arrays, and not their values."""
+    program = """
+    from spmdlint import runtime_checks
+    def sends(array, to):
+        return array.sum() + to
+    exchange = runtime_checks.track(sends, name="exchange")
+    assert exchange(np.full(3, me), to=1 - me) == 3 * me + 1 - me
+    exchange(np.ones(3 + me), to=0)  # here
+    """
+    run = rehearse(tmp_path, program, options=("--mode", mode))
+    assert (run.status, run.verdict[0]) == (3, "diverged"), run.output
+    assert run.report["index"] == 2
+    assert {side["function"] for side in run.report["processes"].values()} == {"exchange"}
+    assert run.line(0) == run.line(1) == run.marked("here"), run.output

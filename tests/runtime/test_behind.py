@@ -23,6 +23,7 @@ from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport.store import Store, StoreLostError
 from spmdlint.runtime_checks.watching import watcher as watch
 from spmdlint.runtime_checks.watching.demand import Demand
+from spmdlint.runtime_checks.watching.watcher import Watcher
 from tests.runtime.fakes import Behind, FakeClient, joining, program
 
 Start = Callable[..., Behind]
@@ -219,7 +220,7 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
-    watcher = session.watcher(Demand("off"))
+    watcher = Watcher(session.parts, session.background, session.health, Demand("off"))
 
     def look() -> None:
         raise StoreLostError("no answer")

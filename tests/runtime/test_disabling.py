@@ -97,7 +97,7 @@ def test_a_process_that_is_not_waited_for_longer_goes_on(tmp_path: Path) -> None
         from jax.experimental.multihost_utils import process_allgather
         from spmdlint import runtime_checks
         from spmdlint.runtime_checks.ending import closing
-        closing.HOLDS["disabled"] = (0.0, 2.0, 2.0)
+        closing.SHORT_HOLD = 2.0
         jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
         runtime_checks.enable(mode="background")
         process_allgather(np.array([1]))
@@ -143,7 +143,7 @@ def test_enabled_again_it_sees_what_ran_before(mode: str, tmp_path: Path) -> Non
 ONE_ONLY = """
 from spmdlint import runtime_checks
 from spmdlint.runtime_checks.ending import closing
-closing.HOLDS["disabled"] = (0.0, 3.0, 3.0)  # not as long as ever
+closing.SHORT_HOLD = 3.0  # not as long as ever
 JOIN
 me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
 x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(1, np.float32))

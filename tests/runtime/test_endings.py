@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.recording.reading import read
+from spmdlint.runtime_checks.recording.writing import jobs_in
 from tests.runtime.jobs import PROMPT, alone, rehearse
 
 pytestmark = pytest.mark.usefixtures("whole_ending")
@@ -38,7 +39,7 @@ for i in range(100):
     )
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["processes"][str(victim)]["state"] == "died"
-    last = read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
+    last = read(jobs_in(tmp_path / "ledger")[0] / f"{victim}.ledger")[-1]
     assert (last.members, last.index, last.function) == ((0, 1), 5, "<lambda>")
     assert run.seconds < PROMPT
 
@@ -55,9 +56,9 @@ elif me == 2:
 @pytest.mark.parametrize(
     ("end", "how", "state", "processes"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9 after", "died", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 2),
-        ("os._exit(0)", "ended without Python's exit, as by os._exit(0), after", "exited", 3),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "died: process 1 was killed by signal 9", "died", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0)", "exited", 2),
+        ("os._exit(0)", "ended without Python's exit, as by os._exit(0)", "exited", 3),
     ],
 )
 def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
@@ -65,9 +66,9 @@ def test_a_death_after_the_last_call_is_told_by_those_who_wait_in_the_shutdown(
 ) -> None:
     program = STEPS + f"step(w, everywhere([1, 1])).block_until_ready()  # last\n{LAST % end}"
     run = rehearse(tmp_path, program, processes=processes, options=("--mode", mode))
-    waiting = "process 0 has finished and waits" if processes == 2 else "processes 0, 2 have finished and wait"
+    waiting = "process 0 waits" if processes == 2 else "processes 0, 2 wait"
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
-    told = f"process 1 {how} 1 parallel call; {waiting} for it in JAX's shutdown."
+    told = f"process 1 {how}; {waiting} in JAX's shutdown."
     assert run.report["message"] == told
     assert run.report["processes"]["1"]["state"] == state
     assert run.line(1) == run.marked("last")
@@ -211,16 +212,13 @@ w.block_until_ready()  # waits
     assert any(f"at program.py:{line}, 2 calls begun" in said for line in (waits - 1, waits)), said
     assert "terminate called" not in run.output, "a thread of ours was in a request when Python ended"
     assert "exception not rethrown" not in run.output
-    assert run.output.count("KeyboardInterrupt") == 2 or mode == "background", run.output
+    assert "KeyboardInterrupt" not in run.output, "only the launcher is interrupted"
     assert "runtime_checks" not in run.output, "frames of ours"
-    assert "threading.py" not in run.output
-    assert (
-        "spmdlint: SIGINT: waiting at most 5 s for processes 0-1 to end; Ctrl-C again ends them at once." in run.output
-    )
+    assert run.seconds < PROMPT
 
 
-def test_a_termination_of_a_program_that_goes_on_is_followed_by_an_interrupt(tmp_path: Path) -> None:
-    """JAX's notifier of preemptions takes SIGTERM for itself."""
+def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
+    """JAX's notifier of preemptions would take SIGTERM for itself."""
     run = rehearse(
         tmp_path,
         STEPS
@@ -234,9 +232,7 @@ for i in range(1000000):
         interrupt_by=signal.SIGTERM,
     )
     assert (run.status, run.report["verdict"]) == (130, "failed"), run.output
-    assert "SIGTERM caught" in run.output or "KeyboardInterrupt" in run.output
-    assert "a second signal ends them at once" in run.output
-    assert "the run was interrupted" in run.output
+    assert "the run was interrupted: process" in run.output
 
 
 def test_an_interrupt_before_all_have_initialized_is_no_divergence(tmp_path: Path) -> None:
@@ -257,7 +253,7 @@ jax.distributed.initialize()
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_interrupt_of_one_process_ends_the_run(mode: str, tmp_path: Path) -> None:
+def test_an_interrupt_of_one_process_of_a_rehearsal_is_an_exception(mode: str, tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
         STEPS
@@ -270,12 +266,10 @@ for i in range(5):
 """,
         options=("--mode", mode),
     )
-    assert (run.status, run.verdict) == (130, ("failed", None)), run.output
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.line(1) == run.marked("stops")
-    stops = f"process 1 was interrupted at program.py:{run.marked('stops')}"
-    assert run.report["message"] == f"{stops}; process 0 still ran long after that, and was ended by the launcher."
-    assert f"the runtime checks are off in all processes: {stops}" in run.output
-    assert "What to do" not in run.output
+    raised = f"process 1 raised an exception at program.py:{run.marked('stops')} (KeyboardInterrupt)"
+    assert run.report["message"].startswith(f"{raised} after 3 parallel calls"), run.output
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:

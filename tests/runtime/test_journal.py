@@ -25,7 +25,7 @@ class Fast:
 
 
 def start() -> tuple[Journal, Fast]:
-    journal = Journal(Ledger(), None, lambda: None)
+    journal = Journal(Ledger())
     return journal, Fast(journal, program("step", PAIR))
 
 
@@ -43,6 +43,16 @@ def in_thread(body: Callable[[], object]) -> None:
 def threads(journal: Journal) -> int:
     journal.drain()
     return len(journal.calls[-1].group.threads)
+
+
+def test_a_thread_that_has_ended_before_its_call_is_numbered_has_its_name() -> None:
+    journal, fast = start()
+    fast.hook._to_xla_layout("float32")
+    loader = threading.Thread(target=lambda: fast.hook._to_xla_layout("float32"), name="loader")
+    loader.start()
+    loader.join()
+    journal.drain()
+    assert journal.calls[-1].group.thread_names() == ["MainThread", "loader"]
 
 
 def test_every_call_is_noted_with_its_line_in_order() -> None:

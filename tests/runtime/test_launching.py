@@ -13,7 +13,6 @@ import pytest
 
 from spmdlint import runtime_checks
 from spmdlint.cli import run
-from spmdlint.runtime_checks.recording.writing import lock, only_run_in
 from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
@@ -215,33 +214,6 @@ def test_a_module_sees_the_current_folder(tmp_path: Path) -> None:
     assert f"[0] beside {tmp_path}" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("option", ["--ledger", "--log-dir"])
-def test_two_runs_do_not_write_to_one_folder(option: str, tmp_path: Path) -> None:
-    folder = tmp_path / "one"
-    folder.mkdir()
-    with only_run_in(folder) as alone:
-        second = rehearse(tmp_path, "", options=(option, str(folder)))
-    assert alone
-    assert second.status == 2
-    assert f"Another run that has not ended writes to the folder {folder}. Name a different one." in second.output
-    assert rehearse(tmp_path, "", options=(option, str(folder))).status == 0
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
-
-
-@pytest.mark.parametrize("option", ["--report", "--html", "--sarif"])
-def test_two_runs_do_not_write_one_file(option: str, tmp_path: Path) -> None:
-    (tmp_path / "alone.py").write_text("print('started')\n")
-    path = tmp_path / "one.json"
-    with path.open("wb") as file:
-        assert lock(file.fileno())
-        second = launched(tmp_path, "-n", "1", option, "one.json", "alone.py")
-    assert second.returncode == 2
-    assert f"spmdlint: Another run that has not ended writes to {path}. Name a different file.\n" in second.stderr
-    assert "started" not in second.stdout
-    assert launched(tmp_path, "-n", "1", option, "one.json", "alone.py").returncode == 0
-    assert path.stat().st_size > 0
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -292,7 +264,6 @@ def test_a_signal_while_processes_are_started_ends_the_run(tmp_path: Path) -> No
     launcher.terminate()
     said = launcher.communicate(timeout=150)[1]
     assert launcher.returncode == 130, said
-    assert "waiting at most" not in said
     assert "the run was interrupted" in said
     assert len(list(logs.glob("*.out"))) < many
     assert not strays("waits.py")
@@ -382,10 +353,10 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
 
 
-NUMBERS = ["LATE_AFTER", "JOIN_WITHIN", "EXIT_STATUS"]
+NUMBERS = ["LATE_AFTER", "JOIN_WITHIN"]
 NO_NUMBERS = ["soon", "-1", "nan", "1e999"]
-# Seconds with each value, a whole number with each, and every variable.
-TRIED = [*((name, value) for name in ("LATE_AFTER", "EXIT_STATUS") for value in NO_NUMBERS), ("JOIN_WITHIN", "-1")]
+# Each value, and every variable.
+TRIED = [*(("LATE_AFTER", value) for value in NO_NUMBERS), ("JOIN_WITHIN", "-1")]
 
 
 @pytest.mark.parametrize(

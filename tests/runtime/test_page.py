@@ -17,6 +17,7 @@ from spmdlint.runtime_checks.calls.frames import Site
 from spmdlint.runtime_checks.calls.ledger import group_key
 from spmdlint.runtime_checks.page.alignment import align
 from spmdlint.runtime_checks.recording.reading import Row
+from spmdlint.runtime_checks.recording.writing import folder_of
 from tests.runtime.fakes import program
 from tests.runtime.jobs import DIVERGENT, rehearse
 from tests.runtime.test_ledgers import Process
@@ -288,7 +289,7 @@ def test_a_page_that_cannot_be_written_is_told_before_the_run(tmp_path, capsys):
 def test_recordings_of_an_earlier_job_are_not_taken_for_the_rehearsal(tmp_path):
     """The program ends before its first call: what lies in the folder is not its own."""
     ledgers = tmp_path / "ledgers"
-    Process(ledgers, 0, job="before").make(STEP, 3, 2)
+    Process(folder_of(ledgers, "20260101_100000_000000"), 0).make(STEP, 3, 2)
     page = tmp_path / "page.html"
     script = tmp_path / "program.py"
     script.write_text("print('nothing')\n")

@@ -21,7 +21,7 @@ from tests.runtime.fakes import program
 
 
 def journal(path: Path) -> Journal:
-    return Journal(Ledger(), Recording(path), lambda: None)
+    return Journal(Ledger(), Recording(path))
 
 
 def make(made: Journal, called: Program, line: int, times: int = 1) -> None:

@@ -33,21 +33,14 @@ def test_processes_are_named_in_spans() -> None:
 
 
 def test_equal_processes_are_folded_and_the_odd_one_stands_out() -> None:
-    same = [{"index": 6, "function": "step", "filename": "/a/train.py", "line": 30}]
-    recent = [*same, {"index": 7, "function": "step", "filename": "/a/train.py", "line": 30}]
-    other = [*same, {"index": 7, "function": "evaluate", "filename": "/a/train.py", "line": 33}]
     shape = [{"path": "batch['x']", "shape": [8, 4], "dtype": "float32", "spec": "P('data',) over (data: 64)"}]
-    processes = {
-        n: ProcessReport("calling", 7, "step", "/a/train.py", 30, arguments=shape, recent=recent) for n in range(64)
-    }
-    processes[31] = ProcessReport("calling", 7, "evaluate", "/a/train.py", 33, recent=other)
+    processes = {n: ProcessReport("calling", 7, "step", "/a/train.py", 30, arguments=shape) for n in range(64)}
+    processes[31] = ProcessReport("calling", 7, "evaluate", "/a/train.py", 33)
     text = as_text(diverged("sequence", "call 7 differs.", 7, processes))
     assert "Processes 0-30, 32-63: calling, call 7" in text
     assert "Process 31: calling, call 7" in text
     assert "batch['x']: float32[8x4] P('data',) over (data: 64)" in text
-    marked = [line for line in text.splitlines() if line.startswith("  >")]
-    assert len(marked) == 1
-    assert "evaluate train.py:33" in marked[0]
+    assert [line for line in text.splitlines() if "evaluate" in line] == ["    evaluate  at /a/train.py:33"]
     assert ADVICE["sequence"] in text
 
 
@@ -97,7 +90,6 @@ def test_of_many_arguments_those_that_differ_come_first() -> None:
     processes = {n: ProcessReport("calling", 7, "step", "/a/train.py", 30) for n in range(2)}
     for n, dtype in enumerate(("float32", "int32")):
         processes[n].arguments = arguments(dtype)
-        processes[n].recent = [{"index": 7, "function": "step", "filename": "/a/train.py", "line": 30}]
     report = diverged("arguments", "words", 7, processes)
     long = "x" * 500
     sides = [{"processes": [n], "text": f"{long}{n}{long}", "source": None} for n in range(2)]
@@ -105,7 +97,6 @@ def test_of_many_arguments_those_that_differ_come_first() -> None:
     lines = as_text(report).splitlines()
     assert [line for line in lines if line.startswith("  > p")] == ["  > p30: float32[30]", "  > p30: int32[30]"]
     assert lines.count("    and 28 more arguments") == 2
-    assert [line for line in lines if line.startswith("  >      7  step")], "equal lines: the call itself is marked"
     shown = [line for line in lines if line.startswith("    process ")]
     assert [f"x{n}x" in line and len(line) < 200 for n, line in enumerate(shown)] == [True, True]
 

@@ -258,6 +258,9 @@ def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path)
     for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
         found = told(tmp_path, mode, case, environment={variable: value})
         assert found == {"one": ["clean"]}
+    large = {"large": "both(x, np.full(4096, me))"}
+    assert told(tmp_path, mode, large, environment={"SPMDLINT_VALUES": "small"}) == {"large": ["clean"]}
+    assert told(tmp_path, mode, large)["large"][0] == "value"
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
