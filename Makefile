@@ -2,7 +2,7 @@
 BIN := .venv/bin
 # Tests wait for the processes that they start, those of jobs most of the time: more run at a time than there are cores.
 WORKERS ?= 3
-JOBS ?= 8
+JOBS ?= 5
 
 .PHONY: test test-all lint format demo canary chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
 

@@ -273,7 +273,7 @@ for i in range(5):
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
-    for limit in ("8", "60"):  # a busy machine may need more time to come that far
+    for limit in ("6", "60"):  # a busy machine may need more time to come that far
         run = rehearse(
             tmp_path,
             STEPS
@@ -297,7 +297,7 @@ w = step(w, everywhere([1, 1]))  # waits
 
 def test_a_time_out_names_the_line_of_the_call_and_where_its_result_is_awaited(tmp_path: Path) -> None:
     """In background mode, a call returns before it is done."""
-    for limit in ("8", "60"):  # a busy machine may need more time to come that far
+    for limit in ("6", "60"):  # a busy machine may need more time to come that far
         run = rehearse(
             tmp_path,
             STEPS

@@ -221,8 +221,19 @@ def test_two_modes_are_none(tmp_path: Path) -> None:
     assert all("status False" in output for output in outputs)
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-@pytest.mark.parametrize(("delays", "checked"), [((1, 0), True), ((0, 1), True), ((6, 0), False), ((0, 6), False)])
+@pytest.mark.parametrize(
+    ("mode", "delays", "checked"),
+    [
+        ("lockstep", (1, 0), True),
+        ("background", (0, 1), True),
+        ("background", (6, 0), False),
+        ("lockstep", (0, 6), False),
+        pytest.param("background", (1, 0), True, marks=pytest.mark.long),
+        pytest.param("lockstep", (0, 1), True, marks=pytest.mark.long),
+        pytest.param("lockstep", (6, 0), False, marks=pytest.mark.long),
+        pytest.param("background", (0, 6), False, marks=pytest.mark.long),
+    ],
+)
 def test_a_late_one_joins_or_follows(tmp_path: Path, mode: str, delays: tuple[float, float], checked: bool) -> None:
     for output in run(tmp_path, (mode, mode), delays):
         assert f"status {checked}" in output, output
@@ -234,14 +245,21 @@ def test_a_late_one_joins_or_follows(tmp_path: Path, mode: str, delays: tuple[fl
 EARLY = {"kept": "step(x)", "dropped": "jax.jit(lambda a: a.sum() * 2)(x)"}
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-@pytest.mark.parametrize("early", EARLY.values(), ids=EARLY)
+@pytest.mark.parametrize(
+    ("mode", "early"),
+    [
+        ("lockstep", EARLY["kept"]),
+        ("background", EARLY["dropped"]),
+        pytest.param("lockstep", EARLY["dropped"], marks=pytest.mark.long),
+        pytest.param("background", EARLY["kept"], marks=pytest.mark.long),
+    ],
+)
 def test_who_enables_later_in_the_program_is_not_compared(tmp_path: Path, mode: str, early: str) -> None:
     """Process 1 has made calls that process 0 has recorded, and it has not."""
     program = PROGRAM.partition("for _ in range(5)")[0]
     late = f"""
 def begin():
-    runtime_checks.enable("{mode}", join_within=8)
+    runtime_checks.enable("{mode}", join_within=6)
 
 if not number:
     begin()

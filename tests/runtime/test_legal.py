@@ -156,7 +156,7 @@ def test_late_and_stopped_processes_and_many_steps(steps: int, tmp_path: Path) -
         w, x = jnp.zeros(()), everywhere([1, 1])
         for i in range(STEPS):
             if i == STEPS // 2 and me == 1:
-                time.sleep(4)  # sleeps
+                time.sleep(3)  # sleeps
             if i == STEPS * 3 // 4 and me == 0:
                 pid = os.getpid()
                 subprocess.Popen(["sh", "-c", f"kill -STOP {pid}; sleep 1.5; kill -CONT {pid}"])
