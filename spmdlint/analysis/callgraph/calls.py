@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.arguments import ANY_AXES, NO_AXES, Axes, device_count
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.mapped import leaf_function
-from spmdlint.analysis.evaluation.standard import listed
+from spmdlint.analysis.evaluation.standard import leaf_function, listed
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     Applied,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.upstream import upstream
+from spmdlint.analysis.callgraph.entries import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.transfers import rows_of
 from spmdlint.analysis.evaluation.values import Frame, Site

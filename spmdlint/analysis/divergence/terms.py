@@ -11,6 +11,7 @@ that is given an object which makes parallel calls is `Handed`: it counts as wha
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import groupby
 from typing import TypeAlias
@@ -18,11 +19,22 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from spmdlint.analysis.callgraph.constructed import method_frames
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.getters import Implied
-from spmdlint.analysis.divergence.handed import HandedOver
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import (
+    UNKNOWN,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+    Value,
+    Values,
+    certain,
+)
+from spmdlint.analysis.evaluation.values import Unknown as UnknownValue
 from spmdlint.analysis.variance.conditions import Closed, Conditions
 from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT, FAILURE
@@ -364,3 +376,34 @@ def written(term: Term) -> str:
     if isinstance(term, Star):
         return f"{{{written(term.body)}}}*"
     return "leave" if isinstance(term, Leave) else "fail" if isinstance(term, Fail) else NOT_KNOWN
+
+
+class HandedOver:
+    """Knows which objects make parallel calls in their methods. One per run."""
+
+    def __init__(self, effects: Effects) -> None:
+        self.ev = effects.ev
+        self.effects = effects
+        self._speaking: dict[Instance, bool] = {}
+
+    def may_call(self, frame: Frame, operation: s.Call, callees: Values) -> bool:
+        """Whether a call of unknown code is given an object with methods that make parallel calls."""
+        if not any(map(self._is_foreign, callees)):
+            return False
+        given = (value for argument in operation.arguments for value in self.ev.value(frame, argument.value))
+        return any(isinstance(value, Instance) and self._speaks(value) for value in given)
+
+    def _is_foreign(self, callee: Value) -> bool:
+        if isinstance(callee, External):
+            top = callee.name.partition(".")[0]
+            return (
+                top not in sys.stdlib_module_names and top != "builtins" and self.ev.knowledge.get(callee.name) is None
+            )
+        return isinstance(callee, UnknownValue)
+
+    def _speaks(self, instance: Instance) -> bool:
+        found = self._speaking.get(instance)
+        if found is None:
+            methods = method_frames(self.ev, instance)
+            found = self._speaking[instance] = any(self.effects.of_function(method) for method in methods)
+        return found

@@ -33,7 +33,7 @@ from spmdlint.analysis.evaluation.values import (
     text,
 )
 from spmdlint.analysis.inputs.quantities import Quantities
-from spmdlint.analysis.meshtypes.onpurpose import FOLD, keys_of_devices
+from spmdlint.analysis.meshtypes.rows import FOLD, keys_of_devices
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.element import of_element

@@ -32,10 +32,9 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.dimensions import misplaced_under, overlaid_under
 from spmdlint.analysis.meshtypes.localsteps import averaged_later
-from spmdlint.analysis.meshtypes.onpurpose import has_own_sibling
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
-from spmdlint.analysis.meshtypes.rows import Replicas, Rows, carried, copied_first, replicated
+from spmdlint.analysis.meshtypes.rows import Replicas, Rows, carried, copied_first, has_own_sibling, replicated
 from spmdlint.analysis.meshtypes.scalars import dimensions_of_none
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type

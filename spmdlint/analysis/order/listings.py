@@ -17,8 +17,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.order.fields import order_of_field
-from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
+from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import sorted_by_length
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known

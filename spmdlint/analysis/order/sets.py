@@ -23,8 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     certain,
 )
-from spmdlint.analysis.order.fields import order_of_field
-from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
+from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds

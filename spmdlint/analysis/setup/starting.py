@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.entries import imported, upstream
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.callgraph.upstream import imported, upstream
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.memo import Memo

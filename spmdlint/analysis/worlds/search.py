@@ -142,8 +142,7 @@ class Worlds:
 
         ``same`` has the calls, each with what is equal for calls that are one to the other processes.
         """
-        tried = self._tried(frame, frozenset(same))
-        found = tried.proven(lambda outcome: _first_uneven(outcome, same)) if tried is not None else None
+        found = self._proven(frame, frozenset(same), lambda outcome: _first_uneven(outcome, same))
         if found is None:
             return None
         count, lengths, call, outcome = found
@@ -161,8 +160,7 @@ class Worlds:
 
     def rows_differ(self, frame: Frame, call: int) -> World | None:
         """A world in which some argument of a call does not have as many rows on all processes, as in `different`."""
-        tried = self._tried(frame, frozenset((call,)))
-        found = tried.proven(lambda outcome: _first_ragged(outcome, call)) if tried is not None else None
+        found = self._proven(frame, frozenset((call,)), lambda outcome: _first_ragged(outcome, call))
         if found is None:
             return None
         count, lengths, (argument, rows), _ = found
@@ -189,6 +187,14 @@ class Worlds:
             made is not None and (not likely or search.is_likely(*world)) and not holds(made)
             for world, made in search.tried()
         )
+
+    def _proven(
+        self, frame: Frame, calls: frozenset[int], differs: Callable[[Outcome], Found | None]
+    ) -> tuple[int, tuple[int, ...], Found, Outcome] | None:
+        search = self._search(frame, calls)
+        if search is None or search.is_ruled_out(differs) or not search.is_complete():
+            return None
+        return search.proven(differs)
 
     def _tried(self, frame: Frame, calls: frozenset[int]) -> _Search | None:
         """All worlds for some calls of a function; None if something in them is not decided."""
@@ -253,9 +259,39 @@ class _Search:
             return False
         for _ in self._further():
             pass
-        width = len(self.keys)
-        self.outcomes = {key: made for key, made in self.outcomes.items() if len(key[1]) == width}
+        if self._is_decided:
+            made = self.outcomes
+            self.outcomes = {world: made[world] for count in COUNTS for world in self._of(count)}
         return self._is_decided
+
+    def is_ruled_out(self, differs: Callable[[Outcome], object]) -> bool:
+        """Whether nothing can be :meth:`proven`, found with as few worlds as that takes."""
+        if self._is_trying or not self._is_decided:
+            return True
+        self._is_trying, known, found = True, -1, False
+        try:
+            while known != len(self.keys):  # another unknown came up: it is asked again
+                known = len(self.keys)
+                found = any(self._always(differs, count, *fixed) for count in COUNTS for fixed in list(self._fixed()))
+        except (UndecidedError, RecursionError):
+            self._is_decided = False
+        finally:
+            self._is_trying = False
+        return not (found and self._is_decided)
+
+    def _always(self, differs: Callable[[Outcome], object], count: int, place: int, value: int) -> bool:
+        """Whether there is a difference in each likely world with a value of an unknown that says anything."""
+        found = False
+        for world in self._of(count):
+            if (world[1] and world[1][place] != value) or not self.is_likely(*world):
+                continue
+            if world not in self.outcomes:
+                self.outcomes[world] = self._outcome(*world)
+            made = self.outcomes[world]
+            if len(world[1]) != len(self.keys) or (made is not None and differs(made) is None):
+                return False
+            found = found or made is not None
+        return found
 
     def tried(self) -> Iterator[tuple[tuple[int, tuple[int, ...]], Outcome | None]]:
         """The worlds so far, and then the others, each when it is asked for."""
