@@ -162,6 +162,7 @@ def hlo(line: str, replicas: int = 1) -> str:
         ("%r = f32[] all-reduce(%p), channel_id=1, replica_groups={{0}}", YES),
         ("%r = f32[] all-reduce(%p), channel_id=1, replica_groups={}", YES),
         ("%r = f32[] all-reduce(%p), replica_groups={{0}}", NO),
+        ("%r = f32[] all-reduce(%p), channel_id=0, replica_groups={{0}}", NO),
         ("%r = f32[4] collective-permute(%p), channel_id=1, source_target_pairs={{0,1},{1,0}}", NO),
         ("%r = f32[4] collective-permute(%p), channel_id=1, source_target_pairs={{0,3},{3,0}}", YES),
         ("%r = f32[2] all-gather-start(%p), channel_id=1, replica_groups=[1,4]<=[4], use_global_device_ids=true", YES),
