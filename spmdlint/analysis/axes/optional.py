@@ -1,4 +1,4 @@
-"""Reductions that a helper makes only if it is passed an axis, which a mapped function does not pass.
+"""Collectives without their axis, and reductions that a helper makes only if it is passed one.
 
 A function that takes the axis itself and does not hand it on needs no map to be wrong.
 """

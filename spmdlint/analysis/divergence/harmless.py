@@ -1,8 +1,10 @@
 """What makes it harmless that a condition differs: it holds everywhere, or the processes make the same calls after all.
 
 A name or a time is never empty or zero. In a loop, followers wait for the message of a leader and leave when it says
-so. A function makes calls when it is first asked, and keeps the result. The additional objects of some processes make
-no parallel calls. What some make in a call, the others make in another one of the same caller.
+so: neither repeats the other's code. A function makes calls when it is first asked, and keeps the result: after that,
+no arm makes them. The additional objects of some processes make no parallel calls. What some make in ``__enter__``, the
+others make in ``__exit__``: such conditions are also judged in the functions that call both (call strings of length
+two: Sharir and Pnueli, 1981).
 """
 
 from __future__ import annotations
@@ -36,6 +38,10 @@ _ASKED = ("time.", "datetime.", "socket.", "platform.", "os.", "uuid.")
 _KEEPS = frozenset(("builtins.str", "builtins.float", "builtins.repr"))
 _METHODS = frozenset("strftime isoformat timestamp total_seconds hex strip lower upper split".split())
 _CUTS = ("%", "//", "&", ">>")
+_DEPTH = 6
+_PUTTING = frozenset(("append", "add", "insert", "appendleft"))
+_CALLERS = 2
+"""How many calls up the callers are asked."""
 
 
 def always_true(evaluator: Evaluator, frame: Frame, test: int, asked: frozenset[int] = frozenset()) -> bool:
@@ -76,9 +82,6 @@ def _is_kept(evaluator: Evaluator, callee: Value) -> bool:
     return isinstance(callee, External) and (callee.name.startswith(_ASKED) or callee.name in _KEEPS)
 
 
-_DEPTH = 6
-
-
 def one_follows(
     ev: Evaluator, effects: Effects, frame: Frame, one: Sequence[ParallelCall], other: Sequence[ParallelCall]
 ) -> bool:
@@ -116,9 +119,6 @@ def _decides_a_loop(ev: Evaluator, frame: Frame, number: int) -> bool:
             if test is not None and flow.leaves(block, header) and number in parts(ev, frame, test, _DEPTH):
                 return True
     return False
-
-
-_PUTTING = frozenset(("append", "add", "insert", "appendleft"))
 
 
 def are_silent(effects: Effects, frame: Frame, element: int, reason: Reason, calls: Sequence[ParallelCall]) -> bool:
@@ -227,10 +227,6 @@ def _stores(function: s.Function, names: set[str]) -> list[int]:
         if isinstance(operation, s.StoreAttribute) and operation.name in names:
             found.append(number)
     return found
-
-
-_CALLERS = 2
-"""How many calls up the callers are asked."""
 
 
 class Balanced:

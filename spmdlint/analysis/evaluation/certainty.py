@@ -15,6 +15,8 @@ from spmdlint.program import summary as s
 from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
+_LEAVES = frozenset(("sys.exit", "os._exit", "builtins.exit", "builtins.quit", "builtins.SystemExit"))
+
 
 class Certainty:
     """Finds the blocks that no undecided branch guards, by frame. One per run."""
@@ -56,9 +58,6 @@ class Certainty:
             for arm in arms:
                 guarded |= flow.guarded(number, arm)
         yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))
-
-
-_LEAVES = frozenset(("sys.exit", "os._exit", "builtins.exit", "builtins.quit", "builtins.SystemExit"))
 
 
 def fails(ev: Evaluator, frame: Frame, arm: int, branch: int) -> bool:

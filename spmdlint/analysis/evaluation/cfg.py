@@ -1,4 +1,8 @@
-"""Queries on a function's control-flow graph: predecessors, dominance both ways, reaching definitions."""
+"""Queries on a function's control-flow graph: predecessors, dominance both ways, reaching definitions.
+
+Dominators come from the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001);
+on the reversed graph the result is the post-dominators.
+"""
 
 from __future__ import annotations
 

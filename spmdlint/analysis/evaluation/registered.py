@@ -15,6 +15,7 @@ from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
+_REGISTER = "register"
 
 
 def frames_at_import(ev: Evaluator, ref: FunctionRef) -> Iterator[Frame]:
@@ -45,9 +46,6 @@ def _named_at_the_top(ev: Evaluator, ref: FunctionRef) -> str:
     while function.parent:
         function = ev.project.function(FunctionRef(ref.path, function.parent))
     return function.name
-
-
-_REGISTER = "register"
 
 
 def implementations(ev: Evaluator, frame: Frame, arguments: Arguments) -> Values | None:

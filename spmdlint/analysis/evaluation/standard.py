@@ -45,6 +45,8 @@ FIELD_FUNCTIONS = (
     *("attrs.field", "attr.field", "attr.ib", "attr.attrib"),
 )
 _DEFAULT_FIRST = ("pydantic.Field", "attr.ib", "attr.attrib")
+_MAPPERS = frozenset(("jax.tree.map", "jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"))
+_CALLABLE = ("jit", "map")
 
 
 def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
@@ -239,10 +241,6 @@ def _produced(value: Applied) -> list[Values] | None:
     if value.name == "builtins.reversed" and len(known) == 1:
         return known[0][::-1]
     return None
-
-
-_MAPPERS = frozenset(("jax.tree.map", "jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"))
-_CALLABLE = ("jit", "map")
 
 
 def tree_of_functions(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:

@@ -3,7 +3,7 @@
 The map itself does not say. An argument is a copy if the body takes derivatives by it or applies it as the variables of
 a model, if the host replicates it, or if the host replaces it by an output; a key is neither. A map whose arguments are
 all copies would be pointless, so a value that depends on all remaining arguments depends on data. States that the host
-copies are also recognised by their class: ``replicate(State.create(...))``.
+copies are also recognised by their class, ``replicate(State.create(...))``: they are the same at least at first.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ _REDUCTIONS = frozenset(
 )
 _MODULES = ("jax.numpy", "jax.nn", "jax.scipy.special", "jax.numpy.linalg")
 _FALSE = Constant(False)
+_OF_ARRAYS = ("jax.numpy", "numpy")
 
 
 def is_reduction(name: str) -> bool:
@@ -58,9 +59,6 @@ def dimensions_of_none(leaf: Leaf, claimed: Layout, spec: Site) -> Iterator[Even
     """A spec that has entries for the dimensions of a value without any."""
     if leaf.scalar and claimed:
         yield Event("scalar", spec, EVERY_AXIS, "", Mark("placed", EVERY_AXIS, spec))
-
-
-_OF_ARRAYS = ("jax.numpy", "numpy")
 
 
 class _Statistic(Struct, frozen=True):

@@ -15,6 +15,7 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _YIELD = (s.Yield,)
+_APPENDING = frozenset(("append", "appendleft"))
 
 
 def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Reason | None:
@@ -182,9 +183,6 @@ def _drained(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[in
             continue
         body = flow.loop_body(header)
         yield from ((number, body) for number in filling if function.block_of[number] in body)
-
-
-_APPENDING = frozenset(("append", "appendleft"))
 
 
 def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Reason | None:

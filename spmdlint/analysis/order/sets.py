@@ -1,6 +1,7 @@
 """Which values come in an order that differs between processes: sets, and what is listed from them.
 
-Python seeds the hash of strings differently in each process. A set of numbers only has the same order everywhere.
+Python seeds the hash of strings differently in each process. A set of numbers only has the same order everywhere. Of an
+annotation, only elements that are named decide: ``set``, ``set[T]`` and ``set[Any]`` say nothing about them.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ from spmdlint.program.testfiles import is_test
 
 MAX_EVENTS = 12
 """The most events kept for one function; the first ones decide."""
+_ERRORS = ("RuntimeError", "ValueError")
 
 
 class Event(Struct, frozen=True):
@@ -317,9 +318,6 @@ def _comes_later(one: Sequence[Site], other: Sequence[Site]) -> bool:
         return one[-1].number > other[-1].number
     parts = next((pair for pair in zip(one[1:], other[1:], strict=False) if pair[0] != pair[1]), None)
     return parts is not None and parts[0].ref == parts[1].ref and parts[0].number > parts[1].number
-
-
-_ERRORS = ("RuntimeError", "ValueError")
 
 
 def as_script(module: Frame) -> frozenset[int]:

@@ -2,7 +2,8 @@
 
 Batching without dropping the remainder ends in a short batch. If all processes see the whole data, it is short in the
 same way everywhere; if their parts differ in size, it is not. Batches padded to their longest example are as long as
-this process's own examples. The value here is an iterable of such batches, a batch, or an array made from one.
+this process's own examples. Windows by process index in the last batch of all data are full, short or empty. The value
+here is an iterable of such batches, a batch, or an array made from one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch
 _FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
 _MAPPERS = MAPPERS | {"builtins.map"}
+_PARTS = frozenset(("items", "values"))
+_PASSED_ON = frozenset(("builtins.iter", "builtins.next"))
 
 
 class LastBatch(Property):
@@ -270,10 +273,6 @@ def _body_keeps(ev: Evaluator, frame: Frame, depth: int) -> bool:
         elif not keeps_sizes(ev, callees, depth - 1):
             return False
     return True
-
-
-_PARTS = frozenset(("items", "values"))
-_PASSED_ON = frozenset(("builtins.iter", "builtins.next"))
 
 
 def of_short_batch(

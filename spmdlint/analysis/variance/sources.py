@@ -1,4 +1,8 @@
-"""Sources of variance: what the knowledge base says of names, calls and methods that differ between processes."""
+"""Sources of variance: names, calls and methods that differ between processes, as the knowledge base says.
+
+Also an element of `jax.local_devices()`, counters that only some processes advance, numbers drawn from a generator with
+a seed of its own (data of a process, which do not tell which one it is), and ranks of libraries such as MPI.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,17 @@ from spmdlint.program.uniform import Uniform
 
 _DEPTH = 4
 _BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
-
-
 _TOLD: Mapping[Variable, str] = {
     "identity": "this process's rank",
     "group": "the number of the node or slice that this process is on",
     "host": "the name of this process's host",
 }
+_TEXT = "each process draws numbers of its own here"
+_OF_JAX = ("jax.", "orbax.", "flax.")
+NUMBERS = frozenset(("id", "process_index", "coords"))
+"""Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
+_COUNTERS = ("itertools.count",)
+_NEXT = frozenset(("next",))
 
 
 class Sources:
@@ -254,9 +262,6 @@ def source_function(ev: Evaluator, reason: Reason) -> str:
     return known.name if isinstance(known, External) else ""
 
 
-_TEXT = "each process draws numbers of its own here"
-
-
 def drawn(site: Site, generator: Reason | None) -> Reason | None:
     """Why the numbers vary that a generator draws, which varies because of ``generator``."""
     if generator is None or generator.kind != "identity":
@@ -273,9 +278,6 @@ def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[i
     if cause is None or cause.text != _TEXT or cause.site.ref != frame.ref:
         return None
     return found if block_of[cause.site.number] in body else None
-
-
-_OF_JAX = ("jax.", "orbax.", "flax.")
 
 
 def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason: Reason) -> bool:
@@ -295,10 +297,6 @@ def waits_for_others(call: ParallelCall) -> bool:
 def is_of_others(call: ParallelCall) -> bool:
     """Whether a call is such a library's own: what JAX compiles around it may differ between processes."""
     return isinstance(call.same, str) and waits_for_others(call)
-
-
-NUMBERS = frozenset(("id", "process_index", "coords"))
-"""Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 
 
 class OwnDevice(Property):
@@ -325,11 +323,6 @@ class OwnDevice(Property):
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
             return CONTINUE
         return None
-
-
-_COUNTERS = ("itertools.count",)
-_NEXT = frozenset(("next",))
-"""How many levels of calls around the counting call are searched for a guard."""
 
 
 class Counters:

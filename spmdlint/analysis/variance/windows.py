@@ -17,6 +17,8 @@ from spmdlint.program import summary as s
 _ROUNDING_UP = frozenset(("math.ceil", "numpy.ceil"))
 _ROUNDING = frozenset(("builtins.int", "builtins.round"))
 _DEPTH = 8
+JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
+"""Functions that concatenate arrays."""
 
 
 class Windows:
@@ -254,10 +256,6 @@ def _end(frame: Frame, number: int) -> int | None:
     """An argument of `slice`, in which None stands for an end that is left out."""
     operation = frame.code.operations[number]
     return None if isinstance(operation, s.Const) and operation.value is None else number
-
-
-JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
-"""Functions that concatenate arrays."""
 
 
 def are_complements(origins: Origins, frame: Frame, number: int) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from msgspec import Struct
@@ -123,8 +123,7 @@ class Worlds:
             return False
         if self._seen(frame, calls, test) is None:
             return False
-        counts = [_counts(made, call) for made in self._outcomes(frame, call, likely=likely)]
-        return any(map(any, counts)) and all(map(_even, counts))
+        return any(any(_counts(made, call)) for made in self._outcomes(frame, call, likely=likely))
 
     def in_step(self, frame: Frame, same: Mapping[int, Hashable], test: int) -> bool:
         """Whether all processes make the same calls in the same order, and some do, in every world that is tried.
@@ -268,16 +267,22 @@ class _Search:
         """Whether nothing can be :meth:`proven`, found with as few worlds as that takes."""
         if self._is_trying or not self._is_decided:
             return True
-        self._is_trying, known, found = True, -1, False
-        try:
+        known, found = -1, False
+        with self._trying():
             while known != len(self.keys):  # another unknown came up: it is asked again
                 known = len(self.keys)
                 found = any(self._always(differs, count, *fixed) for count in COUNTS for fixed in list(self._fixed()))
+        return not (found and self._is_decided)
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        self._is_trying = True
+        try:
+            yield
         except (UndecidedError, RecursionError):
             self._is_decided = False
         finally:
             self._is_trying = False
-        return not (found and self._is_decided)
 
     def _always(self, differs: Callable[[Outcome], object], count: int, place: int, value: int) -> bool:
         """Whether there is a difference in each likely world with a value of an unknown that says anything."""
@@ -302,8 +307,7 @@ class _Search:
         """The worlds that have not been tried yet; none while one is being tried, or after one was undecided."""
         if self._is_trying or not self._is_decided:
             return
-        self._is_trying = True
-        try:
+        with self._trying():
             for count in COUNTS:
                 known = -1
                 while known != len(self.keys):  # another unknown came up: the worlds are tried again
@@ -314,10 +318,6 @@ class _Search:
                             yield world, self.outcomes[world]
                         if len(self.keys) != known:
                             break
-        except (UndecidedError, RecursionError):
-            self._is_decided = False
-        finally:
-            self._is_trying = False
 
     def _of(self, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         values = [self._values(key) for key in self.keys]
