@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-from spmdlint.analysis.evaluation.values import Frame, truth
 from spmdlint.program import summary as s
 from spmdlint.program.sharing import shared
-
-if TYPE_CHECKING:
-    from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 Kind = TypeVar("Kind")
 _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
@@ -175,17 +171,3 @@ class Operations:
         bases = [self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort"]
         bases += [self.operations[o.base] for _, o in self.of_kind(s.StoreSubscript) if self._puts_sorted(o)]
         return frozenset(base.name for base in bases if isinstance(base, s.Load)) or _NO_NAMES
-
-
-def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
-    """The operands that may be the value; an operand that is known to be only tested is left out."""
-    if isinstance(operation, s.IfExp):
-        answer = truth(ev.value(frame, operation.test))
-        if answer is None:
-            return operation.body, operation.orelse
-        return (operation.body if answer else operation.orelse,)
-    left, right = operation.operands
-    answer = truth(ev.value(frame, left))
-    if answer is None:
-        return left, right
-    return (right,) if answer == (operation.operator == "and") else (left,)

@@ -18,7 +18,6 @@ from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.elements import changed_fields, fields, returns
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.operations import taken
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -33,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
     Unknown,
     Value,
     certain,
+    truth,
 )
 from spmdlint.analysis.variance import outside
 from spmdlint.analysis.variance.arguments import argument_for, arguments_for, in_rest, kind_of, passed_on, rest
@@ -649,3 +649,17 @@ def _implemented(ev: Evaluator, value: Value) -> list[Value]:
         return [value]
     made = ev.objects.abstract.implementations(value.ref)
     return [replace(value, ref=ref) for ref in made] or [value]
+
+
+def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
+    """The operands that may be the value; an operand that is known to be only tested is left out."""
+    if isinstance(operation, s.IfExp):
+        answer = truth(ev.value(frame, operation.test))
+        if answer is None:
+            return operation.body, operation.orelse
+        return (operation.body if answer else operation.orelse,)
+    left, right = operation.operands
+    answer = truth(ev.value(frame, left))
+    if answer is None:
+        return left, right
+    return (right,) if answer == (operation.operator == "and") else (left,)
