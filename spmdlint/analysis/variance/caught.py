@@ -5,7 +5,7 @@ A handler that catches one is entered on some processes only, or in a different 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -13,7 +13,7 @@ from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.origins import Origins, OtherFacets, Reason
 from spmdlint.analysis.variance.raised import OwnRaise, Raised, flat, tried_by
 from spmdlint.analysis.variance.texts import WHOLE_FILES
 from spmdlint.knowledge.reading import reading
@@ -26,11 +26,10 @@ _DEPTH = 3
 
 
 class Caught:
-    """Explains such handlers. One per run; ``goes_over`` says why a value has a different number of elements."""
+    """Explains such handlers. One per run."""
 
-    goes_over: Callable[[Frame, int], Reason | None]
-
-    def __init__(self, raised: Raised, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, raised: Raised, control: Control) -> None:
+        self.facets = facets
         self.raised = raised
         self.control = control
 
@@ -86,7 +85,7 @@ class Caught:
         for at, call in frame.code.calls_in(blocks):
             for callee in ordered(content.ev.value(frame, call.function)):
                 if isinstance(callee, External) and callee.name == reading().next and len(call.arguments) == 1:
-                    found = self.goes_over(frame, call.arguments[0].value)
+                    found = self.facets.of_loop(frame, call.arguments[0].value)
                     if found is not None and found.kind in _OWN:
                         text = "this is at its end earlier on some processes"
                         return Reason(Site(frame.ref, at), text, "data", found)

@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Instance, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -18,9 +18,8 @@ CHOSEN = "which function is chosen depends on this"
 class Choice(Property):
     """The value is a different function on some processes. ``content`` is the facet used to judge conditions."""
 
-    content: Origins
-
-    def __init__(self, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, control: Control) -> None:
+        self.facets = facets
         self.control = control
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -59,7 +58,7 @@ class Choice(Property):
         return None
 
     def _by(self, frame: Frame, test: int) -> Reason | None:
-        found = self.content.of(frame, test)
+        found = self.facets.content.of(frame, test)
         return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None
 
 

@@ -41,14 +41,13 @@ from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_i
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason, taken
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason, taken
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
 from spmdlint.analysis.variance.windows import resolved
-from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -67,37 +66,31 @@ _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
 class Variance(Property):
-    """The content varies between processes. ``presence`` and ``length`` are other facets."""
-
-    length: Origins
-    lengths: Origins
-    presence: Origins
-    own_device: Origins
-
-    counters: Counters
+    """The content varies between processes. What decides it may differ in other ``facets``."""
 
     def __init__(
         self,
-        knowledge: Knowledge,
+        facets: OtherFacets,
         sources: Sources,
         control: Control,
         handed: Handed,
-        raised: Raised,
         spans: Callable[[Frame, int], bool],
     ) -> None:
+        self.facets = facets
         self.spans = spans
-        self.knowledge = knowledge
-        self.raised = raised
+        self.knowledge = sources.knowledge
+        self.raised = Raised(sources.ev)
+        self.counters = Counters(sources.ev, sources.reach, control)
         self.sources = sources
         self.control = control
         self.handed = handed
         self.agreed = AgreedNames(control)
         self.conditions = Conditions(control.ev)
-        self.caught = Caught(raised, control)
+        self.caught = Caught(facets, self.raised, control)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Compare):
-            return of_comparison(origins, self.presence, frame, number, operation)
+            return of_comparison(origins, self.facets.presence, frame, number, operation)
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, (s.Subscript, s.Item)):
@@ -180,10 +173,10 @@ class Variance(Property):
         found = self._part(origins, frame, operation)
         if found is None and operation.name in _SIZES:
             part = frame.code.operations[operation.base]
-            described = self.length.of(frame, part.index) if isinstance(part, s.Subscript) else None
-            found = described or self.length.of(frame, operation.base)
+            described = self.facets.length.of(frame, part.index) if isinstance(part, s.Subscript) else None
+            found = described or self.facets.length.of(frame, operation.base)
         if found is None and operation.name in NUMBERS:
-            found = self.own_device.of(frame, operation.base)
+            found = self.facets.own_device.of(frame, operation.base)
         return found or CONTINUE
 
     @staticmethod
@@ -276,7 +269,7 @@ class Variance(Property):
     ) -> Reason | None:
         """Why the result of an operator varies."""
         rows = _counted(frame, operation)
-        found = self.length.of(frame, rows) if rows is not None else None
+        found = self.facets.length.of(frame, rows) if rows is not None else None
         found = found or origins.any_of(frame, _operands(frame, operation)) or self.sources.of_name(frame, number)
         if found is None and isinstance(operation, s.Subscript):
             return of_item(origins, frame, operation)
@@ -377,7 +370,7 @@ class Variance(Property):
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.counts:
-            found, held = self.length.of(frame, method.base), origins.of(frame, method.base)
+            found, held = self.facets.length.of(frame, method.base), origins.of(frame, method.base)
             shares = self.knowledge.get(source_function(origins.ev, held)) if held is not None else None
             if found is not None or held is None or (shares is not None and shares.own):
                 return self._counted(frame, number, found)
@@ -388,9 +381,9 @@ class Variance(Property):
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
         """The position of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""
-        if self.own_device.of(frame, method.base) is not None:
+        if self.facets.own_device.of(frame, method.base) is not None:
             return None
-        return self.own_device.any_of(frame, arguments)
+        return self.facets.own_device.any_of(frame, arguments)
 
     def _of_library(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Answer:
         """Why the result of a library function that is not a source varies with its arguments."""
@@ -398,7 +391,7 @@ class Variance(Property):
         arguments = [argument.value for argument in operation.arguments]
         if known is not None and known.counts:
             own = origins.of_special(frame, number, arguments[0], "__len__") if arguments else None
-            return self._counted(frame, number, self.length.any_of(frame, arguments)) or own
+            return self._counted(frame, number, self.facets.length.any_of(frame, arguments)) or own
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if known is not None and known.reads:
@@ -409,7 +402,7 @@ class Variance(Property):
             return None
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
         if carried:
-            found = origins.any_of(frame, carried) or summary_of_lengths(self.lengths, frame, name, arguments)
+            found = origins.any_of(frame, carried) or summary_of_lengths(self.facets.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments)) or origins.of_spread(frame, operation)
         spread = origins.of_spread(frame, operation) if passing(self.knowledge, name, "content") is not None else None
         return spread or CONTINUE

@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.guarded import tells_who
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.program import summary as s
 
@@ -20,11 +20,12 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
 class Emptiness(Property):
     """The value is empty on some processes only, because it was filtered by process. ``content`` is another facet."""
 
-    content: Origins
+    def __init__(self, facets: OtherFacets) -> None:
+        self.facets = facets
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Collected):
-            found = self.content.any_of(frame, filters(origins, frame, operation))
+            found = self.facets.content.any_of(frame, filters(origins, frame, operation))
             if found is not None and tells_who(found):
                 return Reason(Site(frame.ref, number), "it is empty on some processes", "group", found)
             loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
@@ -37,9 +38,9 @@ class Emptiness(Property):
 
     def _cut(self, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         """A window or a stride by the process index, where the author tests whether anything is left for it."""
-        cut = cut_by(self.content.ev, frame, operation.index)
+        cut = cut_by(self.facets.content.ev, frame, operation.index)
         start = cut.lower if cut is not None else None
-        found = self.content.of(frame, start) if start is not None else None
+        found = self.facets.content.of(frame, start) if start is not None else None
         if found is None or not tells_who(found):
             return None
         return Reason(Site(frame.ref, number), "nothing is left in it on some processes", "group", found)

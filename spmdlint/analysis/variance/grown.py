@@ -24,7 +24,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.guarded import tells_when, tells_who
-from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.origins import Origins, OtherFacets, Reason
 from spmdlint.analysis.variance.sifted import of_tests
 from spmdlint.program import summary as s
 
@@ -32,9 +32,8 @@ from spmdlint.program import summary as s
 class Grown:
     """Finds what decides whether something is put into a collection; ``emptiness`` is a facet. One per run."""
 
-    emptiness: Origins
-
-    def __init__(self, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, control: Control) -> None:
+        self.facets = facets
         self.control = control
 
     def of_name(self, content: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
@@ -78,7 +77,7 @@ class Grown:
                     sifted = of_tests(content, frame, number, (deciding.test,), _rounds(frame, deciding.block))
                     if sifted is not None:
                         return sifted
-                found = content.of(frame, branch.test) or of_question(self.emptiness, frame, branch.test)
+                found = content.of(frame, branch.test) or of_question(self.facets.emptiness, frame, branch.test)
                 if found is None or (in_loop and found.source is not found):
                     continue
                 if tells_when(found) or (tells_who(found) and not in_loop):

@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.elements import entries
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.element import of_element, of_entry
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.program import summary as s
 
 _HOLDERS = frozenset(f"builtins.{name}" for name in "list tuple dict iter".split())
@@ -18,14 +18,15 @@ _FOLLOWED = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp)
 class Inside(Property):
     """The value holds arrays whose lengths differ between processes. ``length`` is the facet of one such array."""
 
-    length: Origins
+    def __init__(self, facets: OtherFacets) -> None:
+        self.facets = facets
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Display, s.DictDisplay)):
             inside = operation.elements if isinstance(operation, s.Display) else operation.values
-            return self.length.any_of(frame, inside)
+            return self.facets.length.any_of(frame, inside)
         if isinstance(operation, s.Collected):
-            return self.length.of(frame, operation.element)
+            return self.facets.length.of(frame, operation.element)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
@@ -39,7 +40,7 @@ class Inside(Property):
         arguments = [argument.value for argument in operation.arguments if not argument.star]
         for function in origins.calls.run_by(callees, frame, operation):
             if isinstance(function, FunctionValue):
-                return origins.in_call(frame, number, operation, function, self.length.of_returns)
+                return origins.in_call(frame, number, operation, function, self.facets.length.of_returns)
         for callee in callees:
             if isinstance(callee, External):
                 holds = callee.name in _HOLDERS or callee.name in _LEAVES
@@ -53,7 +54,7 @@ class Inside(Property):
         """Why what is put into a dictionary, under some key, has a different length."""
         for place in filling_of(origins.ev, frame, number):
             put = frame.code.operations[place]
-            found = self.length.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
+            found = self.facets.length.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
             if found is not None:
                 return origins.step(frame, place, f"it is put into {load.name!r}", found)
         return None

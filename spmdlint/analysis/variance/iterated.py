@@ -78,7 +78,7 @@ class Iterated:
             if not any(isinstance(each, External) and each.name == _STOP for each in kinds):
                 continue
             for branch in self.length.control.choosing(frame, (number,), None):
-                found = _ends(of_truth(self.length.content, frame, branch.test))
+                found = _ends(of_truth(self.length.facets.content, frame, branch.test))
                 if found is not None:
                     return _at(frame, branch.test, "it ends when this says so", found)
         return None
@@ -111,12 +111,12 @@ class Iterated:
                 if found is not None:
                     return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
             else:
-                found = _ends(self.length.content.of(frame, test))
+                found = _ends(self.length.facets.content.of(frame, test))
                 if found is not None and not tells_who(found):
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
         found = self._delegated(origins, frame) or self._until_left(frame, yields)
         found = found or self.length.of_dealt(origins, frame, sorted(yields.values()))
-        return found or self.length.grown.of_yields(self.length.content, frame, sorted(yields.values()))
+        return found or self.length.grown.of_yields(self.length.facets.content, frame, sorted(yields.values()))
 
     def _delegated(self, origins: Origins, frame: Frame) -> Reason | None:
         """Why the iterable of a ``yield from`` has a different length."""
@@ -131,7 +131,7 @@ class Iterated:
 
     def _until_left(self, frame: Frame, yields: Mapping[int, int]) -> Reason | None:
         """Why a loop around a yield is left, or returned from, in a different iteration on each process."""
-        content, function = self.length.content, frame.code.function
+        content, function = self.length.facets.content, frame.code.function
         flow = frame.code.flow
         for header, body in flow.loops.items():
             for _, test in exits(flow, header) if not body.isdisjoint(yields) else ():

@@ -20,7 +20,7 @@ from spmdlint.analysis.evaluation.values import Constant, External, Frame, Funct
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.program import summary as s
@@ -44,16 +44,15 @@ _PASSED_ON = frozenset(("builtins.iter", "builtins.next"))
 class LastBatch(Property):
     """The value is, or gives, batches of which the last, or each, has a different size on some processes."""
 
-    def __init__(self, length: Origins, content: Origins, lengths: Length) -> None:
-        self.length = length
-        self.content = content
+    def __init__(self, facets: OtherFacets, lengths: Length) -> None:
+        self.facets = facets
         self.lengths = lengths
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Next):
-            if self.lengths.iterated.of(self.length, frame, operation.iterable) is not None:
+            if self.lengths.iterated.of(self.facets.length, frame, operation.iterable) is not None:
                 return None  # the loop itself makes a different number of iterations, and is reported for that
             return origins.of(frame, operation.iterable)
         if isinstance(operation, s.Item):
@@ -91,9 +90,9 @@ class LastBatch(Property):
         if method.name in _BUCKETS and not any(a.keyword in _FIXED for a in operation.arguments):
             return self._by_length(frame, number, method.base)
         if method.name in BATCHERS:
-            return self._batched(frame, number, operation, self.length.of(frame, method.base))
+            return self._batched(frame, number, operation, self.facets.length.of(frame, method.base))
         if method.name in SHARDERS:
-            share = self.content.any_of(frame, arguments)
+            share = self.facets.content.any_of(frame, arguments)
             if share is not None and share.kind == "identity" and self._is_batched(origins, frame, method.base):
                 return Reason(
                     Site(frame.ref, number), "one process gets the last batch, which may be short", REMAINDER, share
@@ -110,7 +109,9 @@ class LastBatch(Property):
         if known is not None and known.batches:
             if passed(operation, known.batches, known.positional) is None:
                 return None
-            return self._batched(frame, number, operation, self.length.any_of(frame, arguments), known.positional)
+            return self._batched(
+                frame, number, operation, self.facets.length.any_of(frame, arguments), known.positional
+            )
         if known is not None and known.gives_global and known.local is not None:
             part = passed(operation, known.local, known.positional)
             return origins.of(frame, part) if part is not None else None
@@ -121,7 +122,7 @@ class LastBatch(Property):
 
     def _by_length(self, frame: Frame, number: int, base: int) -> Reason | None:
         """Batches that are as long as their longest example, made from this process's part of the data."""
-        part = self.content.of(frame, base)
+        part = self.facets.content.of(frame, base)
         if part is None or part.kind != "data":
             return None
         text = "each batch is as long as the longest of this process's own examples in it"
@@ -139,7 +140,7 @@ class LastBatch(Property):
     def _keeps_rest(self, frame: Frame, operation: s.Call, positional: tuple[str, ...] = ()) -> bool:
         given = [value for each in _DROPS if (value := passed(operation, each, positional)) is not None]
         starred = any(argument.star for argument in operation.arguments)
-        return not starred and all(_is_false(self.content.ev.value(frame, number)) for number in given)
+        return not starred and all(_is_false(self.facets.content.ev.value(frame, number)) for number in given)
 
     def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
         """Whether data was made by batching the whole, with the remainder kept, and not repeated before that."""
@@ -159,7 +160,7 @@ class LastBatch(Property):
 
     def _goes_round(self, frame: Frame, base: int) -> bool:
         """Whether the data is repeated before it is batched."""
-        ev = self.content.ev
+        ev = self.facets.content.ev
         function = ev.function(frame)
         operation = function.operations[resolved(ev, frame, base)]
         for _ in LINKS:
@@ -175,19 +176,19 @@ class LastBatch(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Subscript, index: s.Slice
     ) -> Reason | None:
         """``part[i:i + n]`` for ``i in range(0, len(part), n)``: the last of these windows is short."""
-        ev = self.content.ev
+        ev = self.facets.content.ev
         function = ev.function(frame)
-        own = of_short_batch(self.content, frame, operation, index, partial(self._is_batched, origins))
+        own = of_short_batch(self.facets.content, frame, operation, index, partial(self._is_batched, origins))
         if own is not None:
             text = "the last batch may be short, and then each process's own part of it has a size of its own"
             return Reason(Site(frame.ref, number), text, REMAINDER, own)
         if index.lower is None and index.upper is not None and self._by_own_shape(frame, index.upper):
             return origins.of(frame, operation.base)
         loop = self._loop(frame, index)
-        part = self.length.of(frame, operation.base) if loop is not None else None
+        part = self.facets.length.of(frame, operation.base) if loop is not None else None
         if loop is None or part is None or part.kind != "data":
             return None
-        if self.content.of(frame, loop.arguments[1].value) is None:
+        if self.facets.content.of(frame, loop.arguments[1].value) is None:
             return None
         window = self._cut_in_a_loop(frame, number)
         if window is None or not window.may_be_short(function.block_of[number]):
@@ -196,7 +197,7 @@ class LastBatch(Property):
 
     def _loop(self, frame: Frame, index: s.Slice) -> s.Call | None:
         """The ``range(start, end, step)`` over which a loop goes whose variable is where a slice begins."""
-        ev, operations = self.content.ev, frame.code.operations
+        ev, operations = self.facets.content.ev, frame.code.operations
         if index.lower is None or index.upper is None:
             return None
         start = operations[resolved(ev, frame, index.lower)]
@@ -214,18 +215,18 @@ class LastBatch(Property):
         if loop is None or not isinstance(index, s.Slice) or index.lower is None:
             return None
         start, end, size = (argument.value for argument in loop.arguments)
-        begin = resolved(self.content.ev, frame, index.lower)
-        return LastSlice(self.content.ev, frame, number, begin, (start, end, size))
+        begin = resolved(self.facets.content.ev, frame, index.lower)
+        return LastSlice(self.facets.content.ev, frame, number, begin, (start, end, size))
 
     def _by_own_shape(self, frame: Frame, end: int) -> bool:
         """Whether the end of a slice is computed from an array's shape, as in code that drops the remainder."""
-        function = self.content.ev.function(frame)
-        operation = function.operations[resolved(self.content.ev, frame, end)]
+        function = self.facets.content.ev.function(frame)
+        operation = function.operations[resolved(self.facets.content.ev, frame, end)]
         for _ in LINKS:
             if not isinstance(operation, (s.Binary, s.Subscript)):
                 break
             inner = operation.left if isinstance(operation, s.Binary) else operation.base
-            operation = function.operations[resolved(self.content.ev, frame, inner)]
+            operation = function.operations[resolved(self.facets.content.ev, frame, inner)]
         return isinstance(operation, s.Attribute) and operation.name == "shape"
 
     @staticmethod

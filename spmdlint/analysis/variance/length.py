@@ -45,7 +45,7 @@ from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.parts import deals, of_part, of_split
 from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
@@ -73,26 +73,25 @@ _READERS = frozenset(
 class Length(Property):
     """The value has a different number of elements on each process. ``content`` and ``inside`` are other facets."""
 
-    content: Origins
-    made: Origins
-    inside: Origins
-
-    def __init__(self, knowledge: Knowledge, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, knowledge: Knowledge, control: Control) -> None:
+        self.facets = facets
         self.knowledge = knowledge
         self.control = control
-        self.grown = Grown(control)
+        self.grown = Grown(facets, control)
         self.strided = StridedElements(control)
         self.iterated = Iterated(self)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Call):
-            part = self._data(of_split(self.content, frame, operation), frame, number, "a window by process index")
+            part = self._data(
+                of_split(self.facets.content, frame, operation), frame, number, "a window by process index"
+            )
             return part or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
-            return found if found != CONTINUE else of_round(self.inside, frame, operation)
+            return found if found != CONTINUE else of_round(self.facets.inside, frame, operation)
         if isinstance(operation, s.Next):
-            return of_round(self.inside, frame, operation)
+            return of_round(self.facets.inside, frame, operation)
         if isinstance(operation, s.Subscript):
             return self._subscript(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -100,25 +99,25 @@ class Length(Property):
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
             found = found or self.of_dealt(origins, frame, (operation.element,))
-            found = found or of_letters(self.content, frame, number, operation)
+            found = found or of_letters(self.facets.content, frame, number, operation)
             return found or self._picked(frame, number, operation)
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
             size = self._asked(frame, number, operation)
             if size is not None:
-                return self.content.of(frame, size)
+                return self.facets.content.of(frame, size)
             found = self._filled(origins, frame, number, operation)
-            return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
+            return found or self.grown.of_name(self.facets.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
             found = self._filled_field(origins, frame, operation)
             found = found or self.iterated.of_property(origins, frame, operation)
-            return found or self.grown.of_field(self.content, frame, operation) or CONTINUE
+            return found or self.grown.of_field(self.facets.content, frame, operation) or CONTINUE
         if isinstance(operation, s.IfExp):
             arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
             if not of_other_lengths(*arms):
                 return CONTINUE
-            found = self.content.of(frame, operation.test)
+            found = self.facets.content.of(frame, operation.test)
             return found if found is not None and tells_who(found) else None
         if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.Enter)):
             return CONTINUE
@@ -132,7 +131,7 @@ class Length(Property):
             return None
         at = [place for place, _ in places]
         text = f"how many elements {name} has depends on this"
-        return decided(self.content, self.control, frame, at, use, text, tells_who)
+        return decided(self.facets.content, self.control, frame, at, use, text, tells_who)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """Why a parameter or field that its author called local differs in length, if nothing else is known of it."""
@@ -149,15 +148,15 @@ class Length(Property):
 
     def _joined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
         """Why two lists joined together differ in length; ``rows + [0] * (size - len(rows))`` has that size."""
-        size = size_reached(self.content.ev, frame, operation)
+        size = size_reached(self.facets.content.ev, frame, operation)
         if size is not None:
-            return self.content.of(frame, size)
+            return self.facets.content.of(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
     def _asked(self, frame: Frame, place: int, load: s.Load) -> int | None:
         """The size that a list has here because a branch has tested it."""
         bound = frame.code.function.binds(load.name)
-        return size_asked_for(self.content.ev, frame, place, load) if bound else None
+        return size_asked_for(self.facets.content.ev, frame, place, load) if bound else None
 
     def _filled(self, origins: Origins, frame: Frame, place: int, load: s.Load) -> Reason | None:
         """Why a list that a loop fills differs in length: it has an element for each iteration."""
@@ -189,19 +188,21 @@ class Length(Property):
 
     def of_dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
         """Why what is kept of a loop's elements differs in number: they are dealt by ``if i % n == rank``."""
-        found = self.strided.of(self.content, frame, places)
+        found = self.strided.of(self.facets.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
             return None
         return self._data(found[0], frame, found[1], "dealt out by process index, with the remainder not distributed")
 
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
         """Why a comprehension takes more elements on some processes: those that are done by now, or drawn at random."""
-        found = self.content.any_of(frame, filters(self.content, frame, collected))
+        found = self.facets.content.any_of(frame, filters(self.facets.content, frame, collected))
         if found is None or not tells_when(found):
-            return sifted.of_comprehension(self.content, frame, number, collected)
+            return sifted.of_comprehension(self.facets.content, frame, number, collected)
         # The source must be in the condition itself; for what is done by now, anywhere in this function.
         near = found.source is found or (found.kind == "completion" and found.source.site.ref == frame.ref)
-        return self.content.step(frame, number, "how many elements it takes depends on it", found) if near else None
+        return (
+            self.facets.content.step(frame, number, "how many elements it takes depends on it", found) if near else None
+        )
 
     # -- slices and splits
 
@@ -213,17 +214,19 @@ class Length(Property):
             return self._slice(origins, frame, number, operation, cut)
         if isinstance(index, s.Const) and isinstance(index.value, str):
             # One of the arrays in a file, or in a dictionary.
-            return origins.of(frame, operation.base) or of_item(self.inside, origins, frame, operation)
+            return origins.of(frame, operation.base) or of_item(self.facets.inside, origins, frame, operation)
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and deals(origins.ev, value) and not divided(origins, value):
-                return self._data(self.content.of(frame, operation.index), frame, number, "split by process index")
+                return self._data(
+                    self.facets.content.of(frame, operation.index), frame, number, "split by process index"
+                )
         masked = by_index(origins.ev, frame, number, operation.index)
         found = self._selected(frame, masked, (operation.index, operation.base))
-        return found or of_item(self.inside, origins, frame, operation)
+        return found or of_item(self.facets.inside, origins, frame, operation)
 
     def _distinct(self, origins: Origins, frame: Frame, number: int, given: int) -> Reason | None:
         """Why a call that takes the distinct elements of a value gives a different number of them."""
-        found = self.content.of(frame, given)
+        found = self.facets.content.of(frame, given)
         if found is None or found.kind != "data":
             return origins.of(frame, given)
         text = "how many distinct elements there are depends on this process's part of the data"
@@ -231,7 +234,7 @@ class Length(Property):
 
     def _selected(self, frame: Frame, selected: Reason | None, given: Sequence[int]) -> Reason | None:
         """Why a selection by content differs in length: its number of rows depends on this process's own data."""
-        found = self.content.any_of(frame, given) if selected is not None else None
+        found = self.facets.content.any_of(frame, given) if selected is not None else None
         if selected is None or found is None or found.kind not in ("identity", "group", "data"):
             return None
         if any(o.operator == "%" for _, o in frame.code.of_kind(s.Binary)) or frame.code.mentions(_COUNTED):
@@ -243,27 +246,27 @@ class Length(Property):
     ) -> Reason | None:
         if index.step is not None:
             starts = [end for end in (index.lower, index.step) if end is not None]
-            found = self.content.any_of(frame, starts)
-            if index.upper is not None and Windows(self.content).divides(frame, index.upper, index.step):
+            found = self.facets.content.any_of(frame, starts)
+            if index.upper is not None and Windows(self.facets.content).divides(frame, index.upper, index.step):
                 return None
             if padded(origins, frame, operation.base) or called_on_what_divides(origins, frame):
                 return None
             how = "a stride by process index, with the remainder not distributed"
             return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
-            windows = Windows(self.content)
+            windows = Windows(self.facets.content)
             if padded(origins, frame, operation.base) and not windows.is_capped(frame, index.upper):
                 return None
             found = windows.differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by process index")
         end = index.lower if index.lower is not None else index.upper
-        cut = self.content.of(frame, end) if end is not None else None
+        cut = self.facets.content.of(frame, end) if end is not None else None
         rest = index.upper is None and cut is None  # it is as much shorter than the whole on every process
         return origins.of(frame, operation.base) if rest else self._data(cut, frame, number, "cut at the process index")
 
     def _of_what(self, frame: Frame, shared: int, found: Reason | None) -> Reason | None:
         """The reason for a share, with what is shared in front of it if that is made elsewhere."""
-        made = self.made.of(frame, shared) if found is not None and found.kind in ("identity", "group") else None
+        made = self.facets.made.of(frame, shared) if found is not None and found.kind in ("identity", "group") else None
         if found is None or made is None or made.source.site.ref == frame.ref:
             return found
         return Reason(made.source.site, made.source.text, found.kind, found)
@@ -283,7 +286,7 @@ class Length(Property):
             if isinstance(callee, Applied) and is_partial(origins.ev, callee):
                 return CONTINUE
             if isinstance(callee, External):
-                dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.get(callee.name))
+                dealt = of_part(origins, self.facets.content, frame, number, operation, self.knowledge.get(callee.name))
                 return dealt or self._external(origins, frame, number, callee.name, operation)
             if isinstance(callee, ClassValue):
                 objects = [v for v in ordered(origins.ev.value(frame, number)) if isinstance(v, Instance)]
@@ -297,14 +300,14 @@ class Length(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute):
             return None
-        dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.methods.get(method.name))
+        dealt = of_part(origins, self.facets.content, frame, number, operation, self.knowledge.methods.get(method.name))
         return dealt or self._method(origins, frame, number, operation, method)
 
     def _method(self, origins: Origins, frame: Frame, number: int, call: s.Call, method: s.Attribute) -> Reason | None:
         """Why the result of a method of an unknown or a library's object differs in length."""
         arguments = [argument.value for argument in call.arguments]
         if method.name in SHARDERS:
-            found = self.content.any_of(frame, arguments)
+            found = self.facets.content.any_of(frame, arguments)
             how = "a shard, with the remainder not distributed"
             if extended(origins, frame, method.base):
                 return None
@@ -314,7 +317,7 @@ class Length(Property):
         if kept:
             return origins.any_of(frame, kept)
         if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
-            found = self.content.of(frame, arguments[0])
+            found = self.facets.content.of(frame, arguments[0])
             if found is not None and found.kind in ("data", "files"):
                 return origins.step(frame, number, "this many elements are taken", found)
             return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
@@ -324,11 +327,11 @@ class Length(Property):
                 return own
             text = f".{method.name}() may find different files on each process"
             return Reason(Site(frame.ref, number), text, "files")
-        return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
+        return of_whole_file(frame, number, method) or of_encoded(self.facets.content, frame, number, method)
 
     def _from_own(self, frame: Frame, number: int, path: Sequence[int], how: str) -> Reason | None:
         """Why there is another number of files, or of rows in a file, if each process looks at a path of its own."""
-        found = self.content.any_of(frame, path)
+        found = self.facets.content.any_of(frame, path)
         return self._data(found, frame, number, how) if found is not None and found.kind != "files" else None
 
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, call: s.Call) -> Reason | None:
@@ -342,7 +345,7 @@ class Length(Property):
         if name in _READERS and arguments:
             return self._from_own(frame, number, arguments[:1], "read from its own file")
         if name == reading().next and arguments:
-            return self.inside.of(frame, arguments[0])
+            return self.facets.inside.of(frame, arguments[0])
         if name == _CHAINED and arguments:
             return self._chained(origins, frame, number)
         shape = shape_given(self.knowledge, name, call)
@@ -357,7 +360,7 @@ class Length(Property):
                 return self.iterated.of(origins, frame, cut)
         kept = through(self.knowledge, name, call, "size")
         if kept:
-            letters = of_mapped(self.content, frame, number, arguments)
+            letters = of_mapped(self.facets.content, frame, number, arguments)
             return letters or self._kept(origins, frame, number, name, kept)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
@@ -369,7 +372,9 @@ class Length(Property):
         """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""
         if are_complements(origins, frame, arguments[0]):
             return None
-        found = sifted.of_filter(self.content, frame, number, list(arguments)) if name == "builtins.filter" else None
+        found = (
+            sifted.of_filter(self.facets.content, frame, number, list(arguments)) if name == "builtins.filter" else None
+        )
         found = found or next(
             (each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None
         )
@@ -382,7 +387,7 @@ class Length(Property):
 
     def _says_how_many(self, frame: Frame, number: int, *, divided: bool) -> bool:
         """Whether this is a uniform range: what is zipped with it is meant to be at least as long."""
-        ev = self.content.ev
+        ev = self.facets.content.ev
         call = ev.function(frame).operations[resolved(ev, frame, number)]
         if not isinstance(call, s.Call):
             return False
@@ -391,21 +396,23 @@ class Length(Property):
             ends = [frame.code.operations[resolved(ev, frame, argument.value)] for argument in call.arguments]
             if not any(isinstance(end, s.Binary) and end.operator == "//" for end in ends):
                 return False
-        return "builtins.range" in names and self.content.any_of(frame, [a.value for a in call.arguments]) is None
+        return (
+            "builtins.range" in names and self.facets.content.any_of(frame, [a.value for a in call.arguments]) is None
+        )
 
     def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """Why the total number of elements in several examples differs."""
         call = frame.code.operations[number]
-        found = self.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
+        found = self.facets.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
         text = "this is as long as all of this process's examples together"
         return origins.step(frame, number, text, found) if found is not None and found.kind == "data" else None
 
     def _leading(self, frame: Frame, shape: int) -> Reason | None:
         """Why the number of rows in an array of this shape differs."""
-        sizes = self.content.ev.function(frame).operations[shape]
+        sizes = self.facets.content.ev.function(frame).operations[shape]
         if isinstance(sizes, s.Display):
-            return self.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
-        return self.content.of(frame, shape)
+            return self.facets.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
+        return self.facets.content.of(frame, shape)
 
     def _range(self, frame: Frame, number: int, first: int) -> Reason | None:
         """Why a range differs in length: like a slice with the same ends; a varying start alone may be anywhere.
@@ -414,13 +421,13 @@ class Length(Property):
         """
         call = frame.code.operations[number]
         arguments = by_position(call)[first:] if isinstance(call, s.Call) else []
-        found = self.content.any_of(frame, arguments)
+        found = self.facets.content.any_of(frame, arguments)
         if found is None or len(arguments) < 2:
             return found
-        if len(arguments) == 3 and Windows(self.content).divides(frame, arguments[1], arguments[2]):
+        if len(arguments) == 3 and Windows(self.facets.content).divides(frame, arguments[1], arguments[2]):
             return None
         if len(arguments) == 2 and found.kind in ("identity", "group", "data"):
-            windows = Windows(self.content)
+            windows = Windows(self.facets.content)
             if windows.follows(frame, *arguments):
                 differs = windows.differs(frame, *arguments, cut=False)
                 return self._data(differs, frame, number, "a range by process index")
@@ -428,20 +435,20 @@ class Length(Property):
 
     def _cut(self, origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
         """Why what ``islice`` takes differs in length: by its ends, as a range does, or by the stride of its steps."""
-        if len(arguments) == 2 and has_no_end(self.content, frame, arguments[1]):
+        if len(arguments) == 2 and has_no_end(self.facets.content, frame, arguments[1]):
             return self.iterated.of(origins, frame, arguments[0])
         if len(arguments) < 4:
             return self._range(frame, number, first=1)
-        shared = resolved(self.content.ev, frame, arguments[0])
+        shared = resolved(self.facets.content.ev, frame, arguments[0])
         if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
             return None  # what was cut before it is shared out may well divide
         how = "a stride by process index, with the remainder not distributed"
-        found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
+        found = self._of_what(frame, arguments[0], self.facets.content.of(frame, arguments[1]))
         return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
 
     def _islice(self, frame: Frame, number: int) -> int | None:
         """What ``islice(iterator, n)`` takes from; fewer elements than asked for mean that the end is reached."""
-        ev = self.content.ev
+        ev = self.facets.content.ev
         call = ev.function(frame).operations[number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
             return None

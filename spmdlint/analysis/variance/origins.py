@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -93,6 +93,22 @@ class Property(ABC):
     def left(self, origins: Origins, frame: Frame, name: str, store: int, use: int | None) -> Reason | None:
         """Why a value has the property because the loop around its only store is left in a different iteration."""
         return None
+
+
+class OtherFacets(Protocol):
+    """The facets by which properties ask about other values, once all of them are made."""
+
+    content: Origins
+    length: Origins
+    lengths: Origins
+    inside: Origins
+    made: Origins
+    presence: Origins
+    emptiness: Origins
+    own_device: Origins
+
+    def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
+        """Why a loop over a value makes a different number of iterations on each process."""
 
 
 _BY_CHANCE = ("files",)

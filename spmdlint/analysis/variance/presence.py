@@ -15,7 +15,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import decided, set_by_some, tells_who
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
@@ -25,17 +25,15 @@ from spmdlint.program.link import FunctionRef
 class Presence(Property):
     """The value is None on some processes and not on others. ``content`` and ``length`` are other facets."""
 
-    content: Origins
-    length: Origins
-
-    def __init__(self, control: Control, handed: Handed) -> None:
+    def __init__(self, facets: OtherFacets, control: Control, handed: Handed) -> None:
+        self.facets = facets
         self.control = control
         self.handed = handed
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
             if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
-                return self.content.of(frame, operation.test) or CONTINUE
+                return self.facets.content.of(frame, operation.test) or CONTINUE
             return CONTINUE
         if isinstance(operation, (s.Item, s.Subscript)):
             found = of_element(origins, frame, operation)
@@ -44,14 +42,14 @@ class Presence(Property):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
                     if callee.name == reading().next and len(operation.arguments) == 2:
-                        found = self.length.of(frame, operation.arguments[0].value)
+                        found = self.facets.length.of(frame, operation.arguments[0].value)
                         text = "it ends after a different number of steps on each process"
                         return origins.step(frame, number, text, found) if found else None
                     known = origins.ev.knowledge.get(callee.name)
-                    return self.content.of(frame, number) if known is not None and known.optional else None
+                    return self.facets.content.of(frame, number) if known is not None and known.optional else None
             return CONTINUE
         if isinstance(operation, s.Attribute):
-            return set_by_some(self.content, self.control, frame, number) or CONTINUE
+            return set_by_some(self.facets.content, self.control, frame, number) or CONTINUE
         if isinstance(operation, (s.Load, s.Store, s.Parameter, s.BoolOp, s.Await)):
             return CONTINUE
         return None
@@ -89,7 +87,7 @@ class Presence(Property):
         if not isinstance(operation, (s.StoreAttribute, s.Store)) or is_none(origins, frame, operation.value):
             return None
         text = f"whether {operation.name!r} is filled depends on this"
-        return decided(self.content, self.control, frame, (number,), None, text)
+        return decided(self.facets.content, self.control, frame, (number,), None, text)
 
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
@@ -98,7 +96,7 @@ class Presence(Property):
         if not missing or len(missing) == len(places):
             return None
         text = f"whether {name} is None depends on this"
-        found = decided(self.content, self.control, frame, missing, use, text)
+        found = decided(self.facets.content, self.control, frame, missing, use, text)
         return found or self._given(frame, [place for place, _ in places if place not in missing], use, text)
 
     def _given(self, frame: Frame, given: Sequence[int], use: int | None, text: str) -> Reason | None:
@@ -107,7 +105,7 @@ class Presence(Property):
         for branch in self.control.choosing(frame, given, use):
             if blocks & branch.yes and blocks & branch.no:
                 continue
-            found = of_truth(self.content, frame, branch.test)
+            found = of_truth(self.facets.content, frame, branch.test)
             if found is not None and tells_who(found):
                 return Reason(Site(frame.ref, branch.test), text, found.kind, found)
         return None

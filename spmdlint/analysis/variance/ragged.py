@@ -13,7 +13,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values, certain, constant
 from spmdlint.analysis.evaluation.values import Collection as Written
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -30,15 +30,16 @@ _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
 class Lengths(Property):
     """The value is a list of the lengths of rows that, as far as ``content`` says, not all processes have."""
 
-    content: Origins
+    def __init__(self, facets: OtherFacets) -> None:
+        self.facets = facets
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         ev = origins.ev
         if isinstance(operation, s.Collected):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
-            listed = listed and not shared_out_later(self.content, frame, operation)
+            listed = listed and not shared_out_later(self.facets.content, frame, operation)
             listed = listed and not _outputs(ev, frame, operation) and not _is_requested(frame, operation)
-            listed = listed and not _lines_for_all(self.content, frame, operation)
+            listed = listed and not _lines_for_all(self.facets.content, frame, operation)
             loops = [frame.code.operations[loop] for loop in operation.loops]
             rows = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
             listed = listed and not any(_are_no_examples(ev, frame, each) for each in rows)

@@ -22,7 +22,7 @@ from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
 from spmdlint.analysis.variance.guarded import decided
 from spmdlint.analysis.variance.items import of_appended
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
@@ -45,10 +45,8 @@ _UNKNOWN = (SELECTED, LONGEST)
 class Shape(Property):
     """The shape differs between processes. ``content`` and ``length`` are other facets."""
 
-    content: Origins
-    length: Origins
-
-    def __init__(self, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, control: Control) -> None:
+        self.facets = facets
         self.control = control
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -65,7 +63,7 @@ class Shape(Property):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
             found = origins.of(frame, operation.element)
-            return found or (self.length.of(frame, number) if operation.kind != "dict" else None)
+            return found or (self.facets.length.of(frame, number) if operation.kind != "dict" else None)
         if isinstance(operation, (s.Display, s.DictDisplay)):
             return self._of_parts(origins, frame, operation)
         if isinstance(operation, s.Binary):
@@ -88,12 +86,12 @@ class Shape(Property):
         shapes = several_shapes(origins.ev, frame, [value for _, value in places])
         at = [place for place, _ in places]
         text = f"whether {name} has the shape {shapes} depends on this"
-        return decided(self.content, self.control, frame, at, use, text) if shapes is not None else None
+        return decided(self.facets.content, self.control, frame, at, use, text) if shapes is not None else None
 
     def _of_expression(self, origins: Origins, frame: Frame, choice: s.IfExp) -> Reason | None:
         """Why one of two arrays with different shapes is chosen."""
         shapes = several_shapes(origins.ev, frame, (choice.body, choice.orelse))
-        found = self.content.of(frame, choice.test) if shapes is not None else None
+        found = self.facets.content.of(frame, choice.test) if shapes is not None else None
         text = f"whether the shape is {shapes} depends on this"
         return Reason(Site(frame.ref, choice.test), text, found.kind, found) if found is not None else None
 
@@ -104,7 +102,7 @@ class Shape(Property):
         return origins.any_of(frame, display.elements) if display.kind != "set" else None
 
     def _of_texts(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
-        texts = self.content.any_of(frame, padded_to_longest(origins.ev, frame, call))
+        texts = self.facets.content.any_of(frame, padded_to_longest(origins.ev, frame, call))
         text = "this process's own texts are padded to the longest of them"
         return Reason(Site(frame.ref, number), text, LONGEST, texts) if texts is not None else None
 
@@ -167,7 +165,7 @@ class Shape(Property):
             return None if turned else origins.of(frame, operation.left)
         size = size_reached(origins.ev, frame, operation)
         if size is not None:
-            return self.content.of(frame, size)
+            return self.facets.content.of(frame, size)
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
             # `[0] * n` has n elements; a product with an array has the array's shape, which was looked at above.
@@ -190,7 +188,7 @@ class Shape(Property):
             if len(stores) != 1 or not isinstance(stores[0], s.Store):
                 break
             number = stores[0].value
-        return self.content.of(frame, number)
+        return self.facets.content.of(frame, number)
 
     def _cut(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         function = origins.ev.function(frame)
@@ -204,10 +202,10 @@ class Shape(Property):
         if not cuts:
             return self._chosen(origins, frame, number, operation)
         if len(parts) == 1:
-            return self.length.of(frame, number)
+            return self.facets.length.of(frame, number)
         ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
         places = [part for part in parts if not isinstance(function.operations[part], s.Slice)]
-        found = self.content.any_of(frame, ends) or origins.any_of(frame, places)
+        found = self.facets.content.any_of(frame, ends) or origins.any_of(frame, places)
         whole = origins.of(frame, operation.base) if found is None else None
         first = function.operations[parts[0]]
         rows = isinstance(first, s.Slice) or (isinstance(first, s.Const) and first.value is ...)
@@ -278,9 +276,9 @@ class Shape(Property):
                 return self._padded(origins, frame, arguments, function)
             if name == "reshape":
                 rest = self._size(origins, frame, arguments[0]) if _has_rest(function, arguments[1:]) else None
-                return self.content.any_of(frame, arguments[1:]) or rest
+                return self.facets.content.any_of(frame, arguments[1:]) or rest
             if name in ("repeat", "tile", "resize", "broadcast_to"):
-                count = self._made(origins, frame, number, self.content.any_of(frame, arguments[1:2]))
+                count = self._made(origins, frame, number, self.facets.content.any_of(frame, arguments[1:2]))
                 return count or (origins.of(frame, arguments[0]) if name in ("repeat", "tile") else None)
             if name in ("sum", "mean", "max", "min", "all", "any", "prod", "size", "int32", "int64", "float32"):
                 return None
@@ -297,7 +295,7 @@ class Shape(Property):
         parts = call.arguments[0].value
         if name in JOINED and _along_rows(origins.ev, frame, call) and are_complements(origins, frame, parts):
             return None
-        found = origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
+        found = origins.of(frame, parts) or self.facets.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
         return found or (self._of_put(origins, frame, parts) if name in JOINED else None)
 
     @staticmethod
@@ -321,16 +319,16 @@ class Shape(Property):
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """Why an array made from a shape, or between two ends, differs in shape."""
         if name != "arange" or len(arguments) < 2:
-            return self.content.of(frame, arguments[0])
-        windows = Windows(self.content)
+            return self.facets.content.of(frame, arguments[0])
+        windows = Windows(self.facets.content)
         found = windows.differs(frame, *arguments[:2], cut=False)
         if found is None and (len(arguments) > 2 or not windows.follows(frame, *arguments[:2])):
-            found = self.content.any_of(frame, arguments)
+            found = self.facets.content.any_of(frame, arguments)
         return found
 
     def _size(self, origins: Origins, frame: Frame, array: int) -> Reason | None:
         """Why the number of elements of an array differs."""
-        return self.length.of(frame, array) or origins.of(frame, array)
+        return self.facets.length.of(frame, array) or origins.of(frame, array)
 
     def _method(self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute) -> Answer:
         """Why the result of an array's method, or of a method that makes an array of a size, differs in shape."""
@@ -338,7 +336,7 @@ class Shape(Property):
         if method.name == "reshape":
             function = origins.ev.function(frame)
             rest = self._size(origins, frame, method.base) if _has_rest(function, arguments) else None
-            return self.content.any_of(frame, arguments) or rest
+            return self.facets.content.any_of(frame, arguments) or rest
         if method.name in _METHODS_KEEP:
             return origins.of(frame, method.base)
         if any(argument.keyword in _SIZES for argument in operation.arguments):
@@ -347,11 +345,11 @@ class Shape(Property):
 
     def _of_sizes(self, frame: Frame, operation: s.Call) -> Reason | None:
         """Why the shape requested for random numbers varies: given by name, or written out after the key."""
-        operations = self.content.ev.function(frame).operations
+        operations = self.facets.content.ev.function(frame).operations
         named = [argument.value for argument in operation.arguments if argument.keyword in _SIZES]
         behind = [argument.value for argument in operation.arguments[1:] if not argument.keyword]
         written = [number for number in behind if isinstance(operations[number], s.Display)]
-        return self.content.any_of(frame, (*named, *written))
+        return self.facets.content.any_of(frame, (*named, *written))
 
     @staticmethod
     def _made(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -391,7 +389,7 @@ class Shape(Property):
         if name in MAPPERS:
             return origins.any_of(frame, arguments[1:])
         if known is None and "pad" in name.rsplit(".", 1)[-1].split("_"):
-            return self._made(origins, frame, number, self.content.any_of(frame, arguments[1:]))
+            return self._made(origins, frame, number, self.facets.content.any_of(frame, arguments[1:]))
         return None
 
     def _callable(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:

@@ -34,7 +34,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known, Variable
 from spmdlint.knowledge.reading import reading
@@ -60,9 +60,8 @@ _NEXT = frozenset(("next",))
 class Sources:
     """Recognises sources of variance. One per run. ``content`` is the facet that seeds are asked for."""
 
-    content: Origins
-
-    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
+    def __init__(self, facets: OtherFacets, evaluator: Evaluator, reach: Reach) -> None:
+        self.facets = facets
         self.ev = evaluator
         self.reach = reach
         self.knowledge = evaluator.knowledge
@@ -118,7 +117,7 @@ class Sources:
         for seed in seeds:
             call = self.ev.project.function(seed.ref).operations[seed.number]
             given = [argument.value for argument in call.arguments[:1]] if isinstance(call, s.Call) else []
-            found = self.content.any_of(self.ev.free_frame(seed.ref), given)
+            found = self.facets.content.any_of(self.ev.free_frame(seed.ref), given)
             if found is None:
                 return None  # the choice is the author's
         return drawn(site, found)

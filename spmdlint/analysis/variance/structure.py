@@ -19,7 +19,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, guarded, tells_who
 from spmdlint.analysis.variance.narrowed import narrowed
-from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.presence import is_none
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.program import summary as s
@@ -33,16 +33,15 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
 class Structure(Property):
     """The tree structure differs between processes. ``content`` is another facet."""
 
-    content: Origins
-
-    def __init__(self, control: Control) -> None:
+    def __init__(self, facets: OtherFacets, control: Control) -> None:
+        self.facets = facets
         self.control = control
         self.conditions = Conditions(control.ev)
-        self.grown = Grown(control)
+        self.grown = Grown(facets, control)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
-            found = self.content.of(frame, operation.test)
+            found = self.facets.content.of(frame, operation.test)
             if _differ(origins, frame, (operation.body, operation.orelse)):
                 return found if found is not None and _tells(found) else None
             return CONTINUE if found is None else None  # the code that takes an arm may know that there is a value
@@ -55,9 +54,11 @@ class Structure(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
         if isinstance(operation, s.Load):
-            if narrowed(origins.ev, frame, number, operation) or guarded(self.content, self.control, frame, number):
+            if narrowed(origins.ev, frame, number, operation) or guarded(
+                self.facets.content, self.control, frame, number
+            ):
                 return None
-            found = self.grown.of_name(self.content, frame, number, operation)
+            found = self.grown.of_name(self.facets.content, frame, number, operation)
             return found or self._put_in(origins, frame, number, operation) or CONTINUE
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
 
@@ -85,7 +86,7 @@ class Structure(Property):
             arms = list(self.control.choosing(frame, places, block_of[number]))
             if not any(blocks & arm.yes and blocks & arm.no for arm in arms):
                 text = f"a branch decides whether {load.name!r} has something under {key_value!r}"
-                found = decided(self.content, self.control, frame, places, block_of[number], text, _tells)
+                found = decided(self.facets.content, self.control, frame, places, block_of[number], text, _tells)
                 if found is not None:
                     return replace(found, site=Site(frame.ref, places[0]))
         return None
@@ -112,7 +113,7 @@ class Structure(Property):
         if self._stored_twice(frame, at, use):
             return None
         text = f"the structure of {name} depends on this"
-        found = decided(self.content, self.control, frame, at, use, text, _tells)
+        found = decided(self.facets.content, self.control, frame, at, use, text, _tells)
         nothing = [place for place, value in places if value is not None and is_none(origins, frame, value)]
         if found is None or not nothing:
             return found
@@ -141,7 +142,9 @@ class Structure(Property):
 
     def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
         """Whether one branch chooses after another: the later one may fill in what the earlier one left empty."""
-        found = [b for b in self.control.choosing(frame, places, use) if self.content.of(frame, b.test) is not None]
+        found = [
+            b for b in self.control.choosing(frame, places, use) if self.facets.content.of(frame, b.test) is not None
+        ]
         return any(
             one.block not in other.yes | other.no and other.block not in one.yes | one.no
             for one in found
