@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.branch_rule import BranchRule
-from spmdlint.config import Config, override
+from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import UsageError
 from spmdlint.files.find import find
@@ -113,11 +113,11 @@ def check(
         if among is not None:
             survey, store = replace(survey, wanted=[path for path in survey.wanted if path in among]), None
         crashes: list[Crash] = []
-        linked = _LinkedLater(survey, config, clock)
-        outcome = _outcome(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
+        linked = LinkedLater(survey, config, clock)
+        outcome = found_by_rules(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
         if visitors:
             visited = survey.lowered().keys() if touching else found.asked
-            own = _visited(visitors, linked, visited, store, crashes, clock)
+            own = found_by_visitors(visitors, linked, visited, store, crashes, clock)
             outcome = Outcome(outcome.findings + own.findings, outcome.notes + own.notes)
         with clock.phase("judge"):
             shown, outdated = _shown(outcome.findings, survey, active, rules, crashes)
@@ -125,14 +125,14 @@ def check(
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    notes = (*notes, *outcome.notes, *_outside(config, survey, found.asked))
+    notes = (*notes, *outcome.notes, *imports_outside(config, survey, found.asked))
     unchecked = (*notes, *_unread(survey, found.asked))
     notes = (*notes, *outdated, *config.outdated(rules), *_mistyped(config), *_undefined(config, survey))
     crashed = tuple(crashes)
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
 
 
-def _outside(config: Config, survey: Survey, asked: Iterable[Path]) -> Iterator[str]:
+def imports_outside(config: Config, survey: Survey, asked: Iterable[Path]) -> Iterator[str]:
     """A sentence if nothing marks the project and a file that is asked for imports what lies outside of it."""
     if not config.marked:
         from spmdlint.files.outside import import_outside  # which most runs do not need
@@ -187,7 +187,7 @@ def _undefined(config: Config, survey: Survey) -> Iterator[str]:
             yield f"{where}: {name!r} has no effect, because nothing in {home} is called {part!r}.{meant}"
 
 
-class _LinkedLater:
+class LinkedLater:
     """The program, which is linked when it is first needed.
 
     The analyses are imported then, because that takes half a second, which a run with nothing new does not need.
@@ -214,9 +214,9 @@ def _hazards(config: Config) -> tuple[Hazard, ...]:
     return tuple(hazard for rule in active for hazard in rule.hazards)
 
 
-def _visited(
+def found_by_visitors(
     rules: Sequence[Rule],
-    linked: _LinkedLater,
+    linked: LinkedLater,
     paths: Collection[Path],
     store: Store | None,
     crashes: list[Crash],
@@ -230,8 +230,8 @@ def _visited(
     return Outcome(tuple(found.findings), tuple(found.notes))
 
 
-def _outcome(
-    linked: _LinkedLater,
+def found_by_rules(
+    linked: LinkedLater,
     rules: Sequence[Rule],
     store: Store | None,
     crashes: list[Crash],
@@ -266,7 +266,7 @@ def _shown(
     crashes: list[Crash],
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """The findings that comments do not suppress and those about the run itself, and notes about the comments."""
-    suppressions = _suppressions(survey, rules)
+    suppressions = suppressions_in(survey, rules)
     remaining = suppressions.remaining(findings)
     problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
     # Rules about the run cannot count here: their findings depend on the unused suppressions.
@@ -276,62 +276,10 @@ def _shown(
     return remaining + about, tuple(suppressions.notes())
 
 
-def _suppressions(survey: Survey, rules: Sequence[Rule]) -> Suppressions:
+def suppressions_in(survey: Survey, rules: Sequence[Rule]) -> Suppressions:
     """The suppressions in the comments of the program."""
     comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
     return collect(comments, survey.texts, rules)
-
-
-class Explained(Struct, frozen=True):
-    """The facts about one line, and the findings that are on it or point to it.
-
-    ``on_trial`` are the findings that only ``--preview`` shows, each with a sentence that says why, and ``suppressed``
-    those that a comment silences.
-    """
-
-    explanation: Explanation
-    findings: tuple[Diagnostic, ...]
-    on_trial: Mapping[Diagnostic, str]
-    suppressed: frozenset[Diagnostic]
-    program: Program
-    texts: Mapping[Path, str]
-    notes: tuple[str, ...] = ()
-
-
-def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
-    """What the linter knows about a line, counted from 1, of an absolute path.
-
-    The findings are those of a run with these settings, suppressed ones included, and those that only a run with
-    ``--preview`` has, which may show another finding in place of a usual one.
-
-    ``cache`` is the folder of cached results, None to use none.
-
-    Raises:
-        UsageError: the path does not exist or does not parse, or has no such line, or the configuration is invalid.
-
-    """
-    asked, config = config, override(config, {"preview": True})
-    store = None if cache is None else Store(cache)
-    with uncollected():
-        linked = link(config, [path], cache=cache)
-        explanation = linked.explain(path, row)
-        row = explanation.row  # of a statement of several lines, the one on which it begins
-        found = _found(path, linked, config, store)
-        about = in_order([finding for finding in found if _speaks_of(finding, path, row)])
-        stands_for = (place for finding in found for _, place in finding.also)
-        hidden = any(place.path == path and place.start.row == row for place in stands_for)
-        on_trial: dict[Diagnostic, str] = {}
-        if (about or hidden) and not asked.preview:
-            others = _found(path, linked, asked, store)
-            usual = [finding for finding in others if _speaks_of(finding, path, row)]
-            kept = _spots(usual)
-            trial = [finding for finding in about if (finding.code, finding.place) not in kept]
-            on_trial = dict(zip(trial, _why_on_trial(trial, linked, path, asked, store), strict=True))
-            about = in_order([*usual, *on_trial])
-            found = [*found, *others]
-        silent = frozenset(about).difference(_suppressions(linked.survey, load_rules(config.rules)).remaining(found))
-        notes = tuple(_outside(config, linked.survey, [path]))
-    return Explained(explanation, about, on_trial, silent, linked.program, linked.texts, notes)
 
 
 class Linked:
@@ -340,7 +288,7 @@ class Linked:
     def __init__(self, survey: Survey, config: Config) -> None:
         self.survey = survey
         self.config = config
-        self.program = _LinkedLater(survey, config, Timings()).program
+        self.program = LinkedLater(survey, config, Timings()).program
         self.texts = {path: source.text for path, source in survey.texts.items()}
 
     def explain(self, path: Path, row: int) -> Explanation:
@@ -378,51 +326,6 @@ def look(
     store = None if cache is None else Store(cache, writes=not given)
     visited = any(rule.by_file for rule in load_rules(config.rules))
     return Surveyor(config, store).look(found.project, given, screen=not visited)
-
-
-def _found(path: Path, linked: Linked, config: Config, store: Store | None) -> list[Diagnostic]:
-    """The findings of a program with some settings, kept ones as well, and of rules of one's own in a file."""
-    rules, timings = load_rules(config.rules), Timings()
-    enabled = config.enabled(rules)
-    active = [rule for rule in rules if rule.code in enabled]
-    later = _LinkedLater(linked.survey, config, timings)
-    if config == linked.config:
-        later.program = linked.program
-    found = _outcome(later, [rule for rule in active if not rule.by_file], store, [], timings, None)
-    visitors = [rule for rule in active if rule.by_file]
-    own = _visited(visitors, later, [path], store, [], timings).findings if visitors else ()
-    return [*found.findings, *own]
-
-
-def _spots(findings: Iterable[Diagnostic]) -> set[tuple[str, Place]]:
-    return {(finding.code, finding.place) for finding in findings}
-
-
-def _why_on_trial(
-    findings: Sequence[Diagnostic], linked: Linked, path: Path, asked: Config, store: Store | None
-) -> Iterator[str]:
-    """For each finding that only ``--preview`` shows, why that is."""
-    new = {rule.code for rule in load_rules(asked.rules) if rule.preview}
-    told: set[tuple[str, Place]] = set()
-    if asked.multi_process == "auto" and any(finding.code not in new for finding in findings):
-        several = override(asked, {"multi_process": "always"})
-        told = _spots(_found(path, linked, several, store))
-    for finding in findings:
-        if finding.code in new:
-            yield f"{finding.code} is a preview rule."
-        elif (finding.code, finding.place) in told:
-            yield (
-                "Nothing says that several processes run this code, which the finding takes. The setting multi-process "
-                '= "always" says so, and shows it without --preview.'
-            )
-        else:
-            yield f"This part of {finding.code} is in preview: it is not yet shown to be right on real code."
-
-
-def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
-    """Whether a finding is on a line or points to it."""
-    places = (finding.place, *(related.place for related in finding.related))
-    return any(place.path == path and place.start.row == row for place in places)
 
 
 def about_files(config: Config, troubles: Iterable[tuple[Path, Trouble]]) -> list[Diagnostic]:

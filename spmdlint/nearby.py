@@ -48,7 +48,7 @@ def changed_nearby(
     """
     survey = look(config, [config.root], edited=edited, cache=cache)
     near = files_near(survey, path, told, ROWS)
-    if 2 * sum(_rows(survey, each) for each in near) > sum(_rows(survey, each) for each in survey.wanted):
+    if not are_few(survey, near):
         return None
     earlier, checked = (
         without_known(config.baseline, run, config.root)
@@ -61,8 +61,18 @@ def changed_nearby(
     return Changed([each for spot, each in moved.items() if spot not in now], replace(checked, diagnostics=added))
 
 
-def files_near(survey: Survey, path: Path, told: Collection[Path], rows: int) -> list[Path]:
-    """A file, those ``told`` with it, those that it names or that name it, and so on: as many as have so many rows."""
+def are_few(survey: Survey, near: Collection[Path]) -> bool:
+    """Whether some files of a project are less than half of it."""
+    return 2 * rows(survey, near) <= rows(survey, survey.wanted)
+
+
+def rows(survey: Survey, files: Collection[Path]) -> int:
+    """How many rows some files have together."""
+    return sum(survey.texts[path].text.count("\n") for path in files)
+
+
+def files_near(survey: Survey, path: Path, told: Collection[Path], most: int) -> list[Path]:
+    """A file, those ``told`` with it, those that it names or that name it, and so on, of so many rows."""
     wanted = set(survey.wanted)
     by_name: dict[str, list[Path]] = {}
     naming: dict[str, list[Path]] = {}
@@ -79,14 +89,14 @@ def files_near(survey: Survey, path: Path, told: Collection[Path], rows: int) ->
     def distance(file: Path) -> tuple[int, Path]:
         return -len(set(file.parents) & set(path.parents)), file
 
-    found, left = [path], rows
+    found, left = [path], most
 
     def taken(files: Collection[Path]) -> Iterator[Path]:
         """Those for which there is room."""
         nonlocal left
         for file in sorted(set(files) & wanted - set(found), key=distance):
-            if _rows(survey, file) <= left:
-                left -= _rows(survey, file)
+            if rows(survey, [file]) <= left:
+                left -= rows(survey, [file])
                 found.append(file)
                 yield file
 
@@ -94,7 +104,3 @@ def files_near(survey: Survey, path: Path, told: Collection[Path], rows: int) ->
     while ring:
         ring = list(taken({each for file in ring for each in beside(file)}))
     return found
-
-
-def _rows(survey: Survey, path: Path) -> int:
-    return survey.texts[path].text.count("\n")

@@ -64,6 +64,20 @@ def test_the_findings_that_earlier_runs_kept_are_not_looked_for_again(explain, m
     assert "SPMD301" not in explain(12).out
 
 
+def test_a_large_project_that_was_checked_is_not_linked_whole(explain, project):
+    far = {f"far/part{number}.py": "import jax\n\njax.process_index()\n" + "#\n" * 6_000 for number in range(2)}
+    project.write(far)
+    cold = explain(17)
+    assert project.run("check").status == 1
+    warm, whole = explain(17), explain(17, "--whole-program")
+    assert "SPMD301" in warm.out
+    assert cold.out == warm.out == whole.out
+    assert "1 of 3 files, the nearest to the line" in warm.err
+    assert cold.err == whole.err == ""
+    project.write({"job/train.py": PROGRAM + "# as before\n"})
+    assert explain(17).out == warm.out
+
+
 def test_a_guarded_call(explain):
     outcome = explain(17)
     assert outcome.status == 0

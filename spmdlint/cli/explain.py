@@ -11,8 +11,8 @@ from pathlib import Path
 from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS, complain
 from spmdlint.config import override
-from spmdlint.engine import explain
 from spmdlint.errors import UsageError
+from spmdlint.explaining import explain
 from spmdlint.files.find import SUFFIXES
 from spmdlint.files.reach import refuse_closed, refuse_unlike_files
 from spmdlint.files.read import Source, is_notebook, read
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="as in check: count the findings of preview rules among the usual ones",
     )
+    parser.add_argument("--whole-program", action="store_true", help="tell the facts from all files, not the near ones")
     keeping.add_arguments(parser)
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
@@ -43,14 +44,13 @@ def main(options: argparse.Namespace) -> int:
     path = absolute(name)
     found = configure_named([name], Path.cwd(), options.config, force_exclude=False)
     config = override(found, {"preview": options.preview})
-    known = explain(config, path, row, cache=keeping.folder(options, config))
+    known = explain(config, path, row, cache=keeping.folder(options, config), whole=options.whole_program)
     for note in known.notes:
         complain(note)
     writer = Writer(known.program, known.texts, config.root, known.on_trial, known.suppressed)
-    if options.output_format == "json":
-        sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
-    else:
-        sys.stdout.write(writer.text(known.explanation, known.findings))
+    about = known.explanation, known.findings
+    in_json = options.output_format == "json"
+    sys.stdout.write(json.dumps(writer.as_object(*about), indent=2) + "\n" if in_json else writer.text(*about))
     return SUCCESS
 
 
