@@ -277,6 +277,20 @@ def test_large_arrays_are_read_in_one_of_n_calls(mode: str, tmp_path: Path) -> N
     assert told(tmp_path, mode, {"sampled": calls.format(4)}) == {"sampled": ["clean"]}
 
 
+def test_what_is_made_of_an_array_that_one_process_has_not_read_is_not_compared(tmp_path: Path) -> None:
+    program = """
+    scaled, total = jax.jit(lambda x, n, by: x * n.sum() * by), jax.jit(lambda x: x.sum())
+    for other in (1, 2):  # for process 0 the second call is the second one, for process 2 the first, which it reads
+        if me in (0, other):
+            pair = NamedSharding(Mesh(np.array([jax.devices()[0], jax.devices()[other]]), ("data",)), P("data"))
+            x = jax.jit(lambda: jnp.ones(2), out_shardings=pair)()
+            print(total(scaled(x, np.ones(4096, np.float32), 2.0)))
+    """
+    every = {"SPMDLINT_VALUES": "all:3"}
+    run = rehearse(tmp_path, program, processes=3, options=("--mode", "lockstep"), environment=every)
+    assert (run.status, run.output.count("16384.0")) == (0, 4), run.output
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
 def test_what_a_mapped_function_makes_of_a_value_has_its_name(mode: str, tmp_path: Path) -> None:
     program = """
