@@ -252,15 +252,22 @@ runtime_checks.disable()
     assert (plain.status, plain.output.count("saved of 1")) == (0, 2), plain.output
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path) -> None:
-    case = {"one": "jax.jit(lambda x, n: (x * n).sum())(x, me)"}
-    for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
-        found = told(tmp_path, mode, case, environment={variable: value})
-        assert found == {"one": ["clean"]}
-    large = {"large": "both(x, np.full(4096, me))"}
-    assert told(tmp_path, mode, large, environment={"SPMDLINT_VALUES": "small"}) == {"large": ["clean"]}
-    assert told(tmp_path, mode, large)["large"][0] == "value"
+LARGE = "both(x, np.full(4096, me))"
+OPTIONS = [
+    ("lockstep", {"SPMDLINT_LOCAL_VALUES": "other, <lambda>"}, "jax.jit(lambda x, n: (x * n).sum())(x, me)", "clean"),
+    ("background", {"SPMDLINT_VALUES": "off"}, "jax.jit(lambda x, n: (x * n).sum())(x, me)", "clean"),
+    ("lockstep", {"SPMDLINT_VALUES": "small"}, LARGE, "clean"),
+    ("background", {}, LARGE, "value"),
+]
+OTHER_MODE = {"lockstep": "background", "background": "lockstep"}
+IN_BOTH = [*OPTIONS, *(pytest.param(OTHER_MODE[mode], *rest, marks=pytest.mark.long) for mode, *rest in OPTIONS)]
+
+
+@pytest.mark.parametrize(("mode", "options", "case", "found"), IN_BOTH)
+def test_an_option_leaves_functions_or_all_values_out(
+    mode: str, options: dict[str, str], case: str, found: str, tmp_path: Path
+) -> None:
+    assert told(tmp_path, mode, {"one": case}, environment=options)["one"][0] == found
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
