@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import io
 import json
 import os
@@ -169,7 +170,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        serve_all("jobs" if config.getoption("--pool") == "waiting" else "linters")  # one for all workers
+        for kind in ("jobs",) if config.getoption("--pool") == "waiting" else ("jobs", "linters"):
+            serve_all(kind)  # one for all workers
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -207,6 +209,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("network") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(INSTALLING))
+
+
+def pytest_sessionfinish() -> None:
+    """Then pytest looks five times for garbage, and Python once more: not in what runs of the linter left."""
+    gc.collect(1)  # what was made since a run, which moves all there is to the oldest generation
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

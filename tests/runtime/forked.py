@@ -131,13 +131,13 @@ class Forked:
 
 
 def run(
-    words: Sequence[str], folder: Path, given: bytes, environment: Mapping[str, str]
+    words: Sequence[str], folder: Path, given: bytes, environment: Mapping[str, str], kind: Kind = "linters"
 ) -> subprocess.CompletedProcess[bytes]:
     """Run Python with these arguments to its end, forked; what it wrote, as ``subprocess.run`` tells it."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         source.write(given)
         source.seek(0)
-        forked = Forked(words, environment, folder, (source.fileno(), out.fileno(), error.fileno()), "linters")
+        forked = Forked(words, environment, folder, (source.fileno(), out.fileno(), error.fileno()), kind)
         forked.stdout.close()
         done = forked.wait()
         out.seek(0)

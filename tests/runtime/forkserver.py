@@ -8,6 +8,9 @@ A request is a connection with a line of JSON and the file descriptors of the in
 a pipe for the status. For each, a keeper is forked, which forks the process, waits for it, and tells the status and
 which of its descendants it left behind. The server ends when nobody holds the other end of its lifeline.
 
+What programs compile is run once or twice, so that optimising it costs more than it gains: it is left out, but in cold
+starts, and by a flag that only some versions of XLA have (one that XLA does not know ends the process).
+
 Python takes JAX apart at the end of a process, which costs as much as what a small program does. Here that is left out
 unless the environment has ``WHOLE_ENDING``: what runs at the exit has run, as have the threads.
 """
@@ -22,6 +25,7 @@ import importlib
 import importlib.machinery
 import io
 import json
+import mmap
 import os
 import select
 import signal
@@ -71,6 +75,18 @@ PART = command_of("")[2].partition("from ")[0]  # what precedes the name of the 
 STAND_IN = (sys.executable, "-I", "-S", str(Path("tests", "runtime", "standin.py").absolute()))
 
 
+def quick_compilation():
+    """The environment with which compiling takes half as long."""
+    library = max(Path(sys.modules["jaxlib"].__file__).parent.glob("*.so"), key=lambda path: path.stat().st_size)
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        known = content.find(b"xla_cpu_use_fusion_emitters") >= 0
+    flags = {"XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"} if known else {}
+    return {"JAX_DISABLE_MOST_OPTIMIZATIONS": "true", **flags}
+
+
+QUICK = quick_compilation() if HIDDEN else {}
+
+
 class Imported:
     """Finds ``jax`` and what needs it: they are imported already, but a program that does not ask does not see them."""
 
@@ -105,7 +121,7 @@ def begin(environment):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({**QUICK, **environment})
     # Of the variables that Python reads when it starts, these.
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     at_once = bool(environment.get("PYTHONUNBUFFERED"))

@@ -13,12 +13,18 @@ import pytest
 
 from spmdlint import runtime_checks
 from spmdlint.cli import run
+from tests.runtime.forked import can_fork
+from tests.runtime.forked import run as forked
 from tests.runtime.jobs import rehearse, strays
 
 ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
 
 
 def launched(folder: Path, *words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Forked, but with an environment of its own, which may be about what Python does when it starts."""
+    if environment is None and can_fork(os.environ):
+        done = forked(["-m", "spmdlint", "run", *words], folder, b"", os.environ, "jobs")
+        return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
     return subprocess.run(
         [sys.executable, "-m", "spmdlint", "run", *words],
         cwd=folder,
@@ -205,6 +211,28 @@ def test_the_end_of_a_service_that_fails_is_told_in_whole_lines(tmp_path: Path) 
     assert told[0] == "..."
     assert told[-1] == lines[-1]
     assert set(told[1:]) <= set(lines)
+
+
+ENDS_THE_SERVICE = """
+import os, pathlib, signal, time
+launcher = os.getppid()
+tasks = pathlib.Path(f"/proc/{launcher}/task").iterdir()
+[service] = {int(each) for task in tasks for each in (task / "children").read_text().split()} - {os.getpid()}
+if os.fork() == 0:
+    time.sleep(0.5)
+    os.kill(launcher, signal.SIGCONT)
+    os._exit(0)
+os.kill(launcher, signal.SIGSTOP)  # it sees both ends at once
+os.kill(service, signal.SIGKILL)
+os._exit(5)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_service_that_ends_after_all_processes_takes_nothing_from_the_report(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(ENDS_THE_SERVICE)
+    run = rehearse(tmp_path, tmp_path / "alone.py", processes=1)
+    assert (run.status, run.report["verdict"]) == (5, "failed"), run.output
 
 
 def test_a_module_sees_the_current_folder(tmp_path: Path) -> None:

@@ -42,14 +42,21 @@ ENABLE = """
 from spmdlint import runtime_checks
 runtime_checks.enable("{mode}")
 """
+TESTED = """
+while runtime_checks.status().health["self_test"] == "not run yet":
+    time.sleep(0.05)
+"""
+AT_LAST = f"""
+{TESTED}
+print("status", runtime_checks.status().as_json(), flush=True)
+"""
 TOLD = "does not tell them of every call (of 4 calls of a test program, 1 were seen)"
 
 
 @pytest.mark.parametrize("mode", ["background", "lockstep"])
 def test_a_blind_layer_is_noticed(mode: str, tmp_path: Path) -> None:
     where = '"localhost:{port}", 2, int(sys.argv[1])'
-    after = 'print("status", runtime_checks.status().as_json(), flush=True)\n'
-    program = PROGRAM.format(blind=BLIND[mode], where=where, enable=ENABLE.format(mode=mode)) + after
+    program = PROGRAM.format(blind=BLIND[mode], where=where, enable=ENABLE.format(mode=mode)) + AT_LAST
     ended = alone(tmp_path, program)
     assert [status for status, _ in ended] == [0, 0], ended
     for _, output in ended:
@@ -95,7 +102,9 @@ def test_a_rehearsal_that_saw_nothing_is_not_clean(tmp_path: Path) -> None:
     script = tmp_path / "blind.py"
     head = "import time\nimport jax, jax.numpy as jnp, numpy as np\nfrom jax.sharding import Mesh, NamedSharding\n"
     head += "from jax.sharding import PartitionSpec as P\n"
-    script.write_text(head + PROGRAM.format(blind=BLIND["background"], where="", enable=""))
+    # Neither may call before the test: it would wait for the other one, 30 s, if that is stopped before its own call.
+    before = f"from spmdlint import runtime_checks\njax.devices()\n{TESTED}"
+    script.write_text(head + PROGRAM.format(blind=BLIND["background"], where="", enable=before))
     run = rehearse(tmp_path, script, options=("--mode", "background"))
     assert run.status == 1, run.output
     assert run.report["verdict"] == "failed"

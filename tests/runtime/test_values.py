@@ -252,15 +252,22 @@ runtime_checks.disable()
     assert (plain.status, plain.output.count("saved of 1")) == (0, 2), plain.output
 
 
-@pytest.mark.parametrize("mode", ["lockstep", "background"])
-def test_an_option_leaves_functions_or_all_values_out(mode: str, tmp_path: Path) -> None:
-    case = {"one": "jax.jit(lambda x, n: (x * n).sum())(x, me)"}
-    for variable, value in (("SPMDLINT_LOCAL_VALUES", "other, <lambda>"), ("SPMDLINT_VALUES", "off")):
-        found = told(tmp_path, mode, case, environment={variable: value})
-        assert found == {"one": ["clean"]}
-    large = {"large": "both(x, np.full(4096, me))"}
-    assert told(tmp_path, mode, large, environment={"SPMDLINT_VALUES": "small"}) == {"large": ["clean"]}
-    assert told(tmp_path, mode, large)["large"][0] == "value"
+LARGE = "both(x, np.full(4096, me))"
+OPTIONS = [
+    ("lockstep", {"SPMDLINT_LOCAL_VALUES": "other, <lambda>"}, "jax.jit(lambda x, n: (x * n).sum())(x, me)", "clean"),
+    ("background", {"SPMDLINT_VALUES": "off"}, "jax.jit(lambda x, n: (x * n).sum())(x, me)", "clean"),
+    ("lockstep", {"SPMDLINT_VALUES": "small"}, LARGE, "clean"),
+    ("background", {}, LARGE, "value"),
+]
+OTHER_MODE = {"lockstep": "background", "background": "lockstep"}
+IN_BOTH = [*OPTIONS, *(pytest.param(OTHER_MODE[mode], *rest, marks=pytest.mark.long) for mode, *rest in OPTIONS)]
+
+
+@pytest.mark.parametrize(("mode", "options", "case", "found"), IN_BOTH)
+def test_an_option_leaves_functions_or_all_values_out(
+    mode: str, options: dict[str, str], case: str, found: str, tmp_path: Path
+) -> None:
+    assert told(tmp_path, mode, {"one": case}, environment=options)["one"][0] == found
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
@@ -275,6 +282,20 @@ def test_large_arrays_are_read_in_one_of_n_calls(mode: str, tmp_path: Path) -> N
     assert message.startswith("call 4 of processes 0-1 ")
     assert " differs in the value of n: " in message
     assert told(tmp_path, mode, {"sampled": calls.format(4)}) == {"sampled": ["clean"]}
+
+
+def test_what_is_made_of_an_array_that_one_process_has_not_read_is_not_compared(tmp_path: Path) -> None:
+    program = """
+    scaled, total = jax.jit(lambda x, n, by: x * n.sum() * by), jax.jit(lambda x: x.sum())
+    for other in (1, 2):  # for process 0 the second call is the second one, for process 2 the first, which it reads
+        if me in (0, other):
+            pair = NamedSharding(Mesh(np.array([jax.devices()[0], jax.devices()[other]]), ("data",)), P("data"))
+            x = jax.jit(lambda: jnp.ones(2), out_shardings=pair)()
+            print(total(scaled(x, np.ones(4096, np.float32), 2.0)))
+    """
+    every = {"SPMDLINT_VALUES": "all:3"}
+    run = rehearse(tmp_path, program, processes=3, options=("--mode", "lockstep"), environment=every)
+    assert (run.status, run.output.count("16384.0")) == (0, 4), run.output
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "background"])
