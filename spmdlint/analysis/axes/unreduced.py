@@ -88,8 +88,6 @@ class Afterwards:
             place = self._place(number)
             if place is None:
                 pending += inputs(operation)
-                if isinstance(operation, s.Collected):
-                    pending.append(operation.element)
                 continue
             made = any(map(place.meets, self.given)) or not place.stores.isdisjoint(self.made)
             if made and (not later or self._lives(place)):
@@ -127,11 +125,6 @@ class Afterwards:
         place = self._place(number)
         if place is not None:
             yield place
-            return
-        operation = self.frame.code.operations[number]
-        if not isinstance(operation, s.Call):
-            for part in inputs(operation):
-                yield from self._places(part)
 
     def _place(self, number: int) -> Place | None:
         """The place that a name, a field or an element is; None for any other value."""

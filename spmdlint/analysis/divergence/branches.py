@@ -354,12 +354,6 @@ class Divergences:
             if test is not None:
                 asked = function.operations[test]
                 return (asked.iterable if isinstance(asked, s.Next) else test), True
-        for number in reversed(range(len(function.blocks))):
-            test, arms = function.blocks[number].test, _arms(function.blocks[number])
-            if test is not None and arms is not None:
-                reaches = [place in flow.reachable(arm, without=number) for arm in arms]
-                if sorted(reaches) == [False, True]:
-                    return test, False
         return None
 
     def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | str:

@@ -77,9 +77,6 @@ _VARIES = None
 def _answer(ev: Evaluator, frame: Frame, test: int, name: str, made_by: Instance) -> bool | str | None:
     """The outcome of a condition for objects of a class, a text if it is not known, and None if others decide it."""
     operation = frame.code.operations[test]
-    if isinstance(operation, s.Unary) and operation.operator == "not":
-        inner = _answer(ev, frame, operation.operand, name, made_by)
-        return not inner if isinstance(inner, bool) else inner
     if isinstance(operation, s.BoolOp):
         decisive = operation.operator == "or"
         answers = [_answer(ev, frame, each, name, made_by) for each in operation.operands]

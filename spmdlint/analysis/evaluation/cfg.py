@@ -152,9 +152,6 @@ class Flow:
 
     def reaching_by(self, number: ValueId, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
         """The stores of :meth:`reaching` that remain if control only takes the edges that ``takes`` admits."""
-        stores = self.reaching(number, name)
-        if len(stores) < 2:
-            return stores
         return self._last_before(self.function.block_of[number], name, takes)
 
     def _last_stores(self, name: str) -> dict[int, ValueId]:

@@ -198,17 +198,11 @@ class Code(Operations):
     def only_imports(self, test: int) -> Sequence[s.Import] | None:
         """The imports of the `try` to which a handler belongs, if its body does nothing but import."""
         found: list[s.Import] = []
-        pending = [self.function.block_of[test]]
-        while pending:
-            for block in self.flow.predecessors[pending.pop()]:
-                decides = self.function.blocks[block].test
-                if decides is not None and isinstance(self.operations[decides], s.Caught):
-                    pending.append(block)  # a handler before this one
-                    continue
-                body = [self.operations[number] for number in self.function.blocks[block].operations]
-                if not all(isinstance(operation, (s.Import, s.Store)) for operation in body):
-                    return None
-                found += [operation for operation in body if isinstance(operation, s.Import)]
+        for block in self.flow.predecessors[self.function.block_of[test]]:
+            body = [self.operations[number] for number in self.function.blocks[block].operations]
+            if not all(isinstance(operation, (s.Import, s.Store)) for operation in body):
+                return None
+            found += [operation for operation in body if isinstance(operation, s.Import)]
         return found
 
     def reaching_in(

@@ -84,9 +84,6 @@ def entries(evaluator: Evaluator, frame: Frame, base: int, key: object) -> Itera
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
-        made = evaluator.callee(frame, operation) == External("builtins.dict") and isinstance(key, str)
-        if isinstance(operation, s.Call) and made and not any(argument.star for argument in operation.arguments):
-            yield from ((frame, argument.value) for argument in operation.arguments if argument.keyword == key)
         if not isinstance(operation, s.DictDisplay):
             return
         for each, value in reversed(tuple(zip(operation.keys, operation.values, strict=True))):
@@ -232,8 +229,6 @@ def _inside(evaluator: Evaluator, frame: Frame, number: int) -> list[Place]:
     inner: list[int] = []
     if isinstance(operation, s.DictDisplay):
         inner += operation.values
-    elif isinstance(operation, s.Display):
-        inner += operation.elements
     elif isinstance(operation, s.Store):
         inner += [operation.value]
     elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):

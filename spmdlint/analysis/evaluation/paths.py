@@ -50,7 +50,5 @@ def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> boo
 
 
 def _is_text(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    if isinstance(frame.code.operations[number], s.FString):
-        return True
     value = constant(evaluator.value(frame, number))
     return isinstance(value, Constant) and isinstance(value.value, str)

@@ -81,8 +81,6 @@ def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
 def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
     for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
         than = frame.code.operations[number]
-        if isinstance(than, s.Const) and than.value is None and _is_mesh(frame, count):
-            return _OF_NONE.get(asked)
         if isinstance(than, s.Const) and type(than.value) is int and _counts(ev, frame, count):
             return ON_SEVERAL.get((asked, than.value))
     return None
@@ -91,8 +89,6 @@ def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int)
 def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
     """Whether the value is the number of all devices, of a mesh's devices, or of all processes."""
     operation = frame.code.operations[frame.code.root_of(number)]
-    if isinstance(operation, s.Attribute):
-        return operation.name in _SIZES and _is_mesh(frame, operation.base)
     if not isinstance(operation, s.Call):
         return False
     if len(operation.arguments) == 1:

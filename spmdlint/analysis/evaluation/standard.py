@@ -112,8 +112,6 @@ def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Value
         result = function(*numbers)
     except Exception:  # not the linter's concern
         return None
-    if isinstance(result, tuple):
-        return one(Collection("tuple", tuple(one(Constant(each)) for each in result)))
     return one(Constant(result)) if type(result) is int else None
 
 
@@ -236,10 +234,6 @@ def _produced(value: Applied) -> list[Values] | None:
         return None
     if value.name == "builtins.zip":
         return [one(Collection("tuple", each)) for each in zip(*known, strict=False)]
-    if value.name == "builtins.enumerate" and len(known) == 1:
-        return [one(Collection("tuple", (one(Constant(n)), each))) for n, each in enumerate(known[0])]
-    if value.name == "builtins.reversed" and len(known) == 1:
-        return known[0][::-1]
     return None
 
 

@@ -20,7 +20,6 @@ from spmdlint.analysis.evaluation.values import (
     Constant,
     External,
     Frame,
-    Member,
     Site,
     Value,
     Values,
@@ -71,8 +70,6 @@ class CountedBy(Property):
             if operation.operator in _LESSENING:
                 return origins.of(frame, operation.left)
             return self._only(origins, frame, (operation.left, operation.right))
-        if isinstance(operation, s.Display):
-            return self._only(origins, frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, s.Collected):
             loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
             iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
@@ -82,8 +79,6 @@ class CountedBy(Property):
             arms = (operation.body, operation.orelse)
             given = [arm for arm in arms if constant(origins.ev.value(frame, arm)) != Constant(None)]
             return self._only(origins, frame, tuple(given))
-        if isinstance(operation, s.Next):
-            return origins.of(frame, operation.iterable)
         if isinstance(operation, (s.Item, s.Subscript)):
             element = of_element(origins, frame, operation)
             if element != CONTINUE:
@@ -284,8 +279,6 @@ def _is_all(value: Value, depth: int) -> bool:
         return value.name in counting("device") or any(
             _names_all(given, depth - 1) for given in value.arguments.positional
         )
-    if isinstance(value, Member):
-        return _is_all(value.base, depth - 1)
     inner = getattr(value, "elements", ())
     function = getattr(value, "function", None)
     return any(_names_all(each, depth - 1) for each in inner) or (function is not None and _is_all(function, depth - 1))

@@ -468,8 +468,6 @@ class Lives(Property):
         if place is None or not 0 <= place < len(call.arguments) or call.arguments[place].star:
             return False
         given = certain(ev.value(frame, leading(ev, frame, call.arguments[place].value)))
-        if isinstance(given, Collection) and given.elements and given.kind != "set":
-            given = certain(given.elements[0])
         return isinstance(given, Applied) and units().counts.get(given.name) == "local"
 
     def _from_mesh(self, frame: Frame, number: int, mesh: int, spec: int) -> Reason | None:

@@ -101,9 +101,6 @@ class Conditions:
             return None
         if isinstance(operation, s.Const):
             return ("constant", repr(operation.value))
-        if isinstance(operation, s.Unary) and operation.operator == "not":
-            inner = self.key(frame, operation.operand)
-            return None if inner is None else ("not", inner[0]) if inner[1] else inner[0]
         if isinstance(operation, s.Compare):
             return self._comparison(frame, operation, depth)
         if isinstance(operation, s.Binary):

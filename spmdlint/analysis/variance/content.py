@@ -132,18 +132,11 @@ class Variance(Property):
         return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """Why a field of an object from elsewhere varies, or why a parameter is most likely a part of the data."""
+        """Why a name that is filled later varies, or why a parameter is most likely a part of the data."""
         if isinstance(operation, s.Parameter):
             return self._own_argument(origins, frame, number) or self._likely(frame, number)
         if isinstance(operation, s.Load):
             return of_filled(origins, self.control, frame, operation, number)
-        if not isinstance(operation, s.Attribute):
-            return None
-        for value in ordered(origins.ev.value(frame, number)):
-            if isinstance(value, Applied):
-                found = self.sources.of_applied(value)
-                if found is not None:
-                    return origins.step(frame, number, f"it is the field {operation.name!r}", found)
         return None
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
@@ -393,7 +386,7 @@ class Variance(Property):
             own = origins.of_special(frame, number, arguments[0], "__len__") if arguments else None
             return self._counted(frame, number, self.facets.length.any_of(frame, arguments)) or own
         if name == "builtins.dict" and arguments:
-            return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
+            return origins.of(frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
         if name == "builtins.min" and capped(origins, frame, arguments):
@@ -413,15 +406,6 @@ class Variance(Property):
         if found is None or found.kind != "identity":
             return found
         return Reason(Site(frame.ref, number), "this is how many of them this process has", "data", found)
-
-    @staticmethod
-    def _zipped(origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """The values of ``dict(zip(names, values))``."""
-        call = origins.ev.function(frame).operations[number]
-        if not isinstance(call, s.Call) or len(call.arguments) != 2:
-            return None
-        zips = origins.ev.may_call(frame, call, "builtins.zip")
-        return origins.of(frame, call.arguments[1].value) if zips else None
 
     def given_by(self, function: External, site: Site) -> Reason | None:
         return self.sources.of_applied(Applied(function.name, Arguments(), site))
@@ -476,9 +460,6 @@ def alike(ev: Evaluator, values: Sequence[Values]) -> bool:
 
     The members of an enumeration are told apart, as constants are.
     """
-    first = values[0] if values else None
-    if all(value == first and isinstance(certain(value), Constant) for value in values):
-        return True
     objects = [certain(value) for value in values]
     members = {each for each in objects if isinstance(each, Instance) and ev.objects.is_enum(each.cls)}
     return len(members) < 2 and all(isinstance(each, _OBJECTS) for each in objects)

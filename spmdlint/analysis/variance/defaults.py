@@ -131,9 +131,7 @@ def parameters_asked(frame: Frame, number: int) -> frozenset[str]:
         root = code.operations[code.root_of(number)]
         return frozenset((root.name,)) if isinstance(root, s.Parameter) and root.name == operation.name else frozenset()
     inner: tuple[int, ...] = ()
-    if isinstance(operation, s.Unary):
-        inner = (operation.operand,)
-    elif isinstance(operation, s.Compare):
+    if isinstance(operation, s.Compare):
         inner = operation.operands
     return frozenset().union(*(parameters_asked(frame, each) for each in inner))
 

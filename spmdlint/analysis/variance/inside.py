@@ -22,9 +22,6 @@ class Inside(Property):
         self.facets = facets
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        if isinstance(operation, (s.Display, s.DictDisplay)):
-            inside = operation.elements if isinstance(operation, s.Display) else operation.values
-            return self.facets.length.any_of(frame, inside)
         if isinstance(operation, s.Collected):
             return self.facets.length.of(frame, operation.element)
         if isinstance(operation, s.Call):

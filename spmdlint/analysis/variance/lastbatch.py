@@ -182,8 +182,6 @@ class LastBatch(Property):
         if own is not None:
             text = "the last batch may be short, and then each process's own part of it has a size of its own"
             return Reason(Site(frame.ref, number), text, REMAINDER, own)
-        if index.lower is None and index.upper is not None and self._by_own_shape(frame, index.upper):
-            return origins.of(frame, operation.base)
         loop = self._loop(frame, index)
         part = self.facets.length.of(frame, operation.base) if loop is not None else None
         if loop is None or part is None or part.kind != "data":
@@ -217,17 +215,6 @@ class LastBatch(Property):
         start, end, size = (argument.value for argument in loop.arguments)
         begin = resolved(self.facets.content.ev, frame, index.lower)
         return LastSlice(self.facets.content.ev, frame, number, begin, (start, end, size))
-
-    def _by_own_shape(self, frame: Frame, end: int) -> bool:
-        """Whether the end of a slice is computed from an array's shape, as in code that drops the remainder."""
-        function = self.facets.content.ev.function(frame)
-        operation = function.operations[resolved(self.facets.content.ev, frame, end)]
-        for _ in LINKS:
-            if not isinstance(operation, (s.Binary, s.Subscript)):
-                break
-            inner = operation.left if isinstance(operation, s.Binary) else operation.base
-            operation = function.operations[resolved(self.facets.content.ev, frame, inner)]
-        return isinstance(operation, s.Attribute) and operation.name == "shape"
 
     @staticmethod
     def _yielded(origins: Origins, frame: Frame) -> Reason | None:

@@ -85,21 +85,11 @@ class LastSlice:
         operation = self.frame.code.operations[number]
         if isinstance(operation, s.Const):
             return operation.value if isinstance(operation.value, int) else None
-        if isinstance(operation, s.Unary):
-            inner = self._value(operation.operand, depth - 1)
-            return None if inner is None else {"-": -inner, "not": int(not inner)}.get(operation.operator)
         if isinstance(operation, s.Binary):
             return self._applied(operation.operator, operation.left, operation.right, depth)
         if isinstance(operation, s.Compare) and len(operation.operators) == 1:
             left, right = operation.operands
             return self._applied(operation.operators[0], left, right, depth)
-        if isinstance(operation, s.Subscript):
-            shape, index = (self.frame.code.operations[each] for each in (operation.base, operation.index))
-            first = isinstance(index, s.Const) and index.value == 0
-            rows = isinstance(shape, s.Attribute) and shape.name == "shape" and first
-            return self._length(shape.base) if isinstance(shape, s.Attribute) and rows else None
-        if isinstance(operation, s.Item):
-            return self._part(operation, depth)
         return self._called(operation, depth) if isinstance(operation, s.Call) else None
 
     def _applied(self, operator: str, left: int, right: int, depth: int) -> int | None:
@@ -120,15 +110,6 @@ class LastSlice:
         if not numbers or len(numbers) < len(values):
             return None
         return _EXTREMES[name](numbers) if name in _EXTREMES else numbers[0] if name == _WHOLE else None
-
-    def _part(self, item: s.Item, depth: int) -> int | None:
-        """The quotient or the remainder that `divmod` gives."""
-        call = self.frame.code.operations[item.value]
-        callee = self.ev.callee(self.frame, call)
-        if not isinstance(call, s.Call) or not isinstance(callee, External) or callee.name != _QUOTIENT:
-            return None
-        left, right = (argument.value for argument in call.arguments)
-        return self._applied("//" if item.index == 0 else "%", left, right, depth)
 
     # -- rows
 

@@ -89,9 +89,6 @@ class MadeOf:
         loop = frame.code.operations[operation.value]
         iterable = frame.code.root_of(loop.iterable) if isinstance(loop, s.Next) else operation.value
         names = self._looped(frame, iterable)
-        call = frame.code.operations[iterable]
-        if "builtins.zip" in names and isinstance(call, s.Call) and operation.index < len(call.arguments):
-            return bool(self._looped(frame, call.arguments[operation.index].value) & _COUNTERS)
         return bool(names & _COUNTERS) and (operation.index == 0 or "builtins.enumerate" not in names)
 
     def _looped(self, frame: Frame, iterable: int) -> frozenset[str]:

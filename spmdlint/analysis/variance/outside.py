@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
-from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue, certain
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, ModuleValue, certain
 from spmdlint.analysis.variance.agreed import is_agreed, parts
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -92,8 +92,7 @@ class OutsideStores:
     def of_name(self, frame: Frame, load: s.Attribute) -> list[tuple[FunctionRef, int]]:
         """The stores to a field of an object of which nothing else is known: ``args.rank = jax.process_index()``.
 
-        The object is identified by one name in a function. An object with settings is the same in a whole file, and in
-        a function that it is passed to from there.
+        The object is identified by one name in a function. An object with settings is the same in a whole file.
         """
         name, base = self._namespace(frame, load.base), frame.code.operations[load.base]
         found: list[tuple[FunctionRef, int]] = []
@@ -104,7 +103,7 @@ class OutsideStores:
             if ref == frame.ref and isinstance(base, s.Load) and other.code.operations[stored.base] == base:
                 same = self.ev.reaching(frame, load.base, base.name) == self.ev.reaching(frame, stored.base, base.name)
             else:
-                near = name is not None and (ref.path == frame.ref.path or self._hands(frame, name, ref))
+                near = name is not None and ref.path == frame.ref.path
                 same = near and self._namespace(other, stored.base) == name
             found += [(ref, number)] if same else []
         return [] if any(self._renews(ref, number, load.name) for ref, number in found) else found
@@ -128,17 +127,6 @@ class OutsideStores:
         part = frame.code.operations[number]
         is_own = isinstance(part, s.Attribute) and is_receiver(frame.code.function, part.base)
         return part.name if is_own and isinstance(part, s.Attribute) else None
-
-    def _hands(self, frame: Frame, name: str, ref: FunctionRef) -> bool:
-        """Whether a function passes the value of a name to another function."""
-        operations = frame.code.operations
-        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            given = (operations[argument.value] for argument in call.arguments)
-            if any(isinstance(value, s.Load) and value.name == name for value in given):
-                callees = self.ev.value(frame, call.function)
-                if any(isinstance(callee, FunctionValue) and callee.ref == ref for callee in callees):
-                    return True
-        return False
 
     def _namespace(self, frame: Frame, number: int) -> str | None:
         operation = frame.code.operations[number]

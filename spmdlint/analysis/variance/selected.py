@@ -50,10 +50,6 @@ def _is_mask(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return False
     if isinstance(operation, s.Compare):
         return len(operation.operators) == 1 and operation.operators[0] in _COMPARED
-    if isinstance(operation, s.Binary) and operation.operator in "&|":
-        return _is_mask(ev, frame, operation.left, depth - 1) or _is_mask(ev, frame, operation.right, depth - 1)
-    if isinstance(operation, s.Unary) and operation.operator == "~":
-        return _is_mask(ev, frame, operation.operand, depth - 1)
     if not isinstance(operation, s.Call) or not operation.arguments:
         return False
     if _to_booleans(ev, frame, operation):
@@ -124,10 +120,6 @@ def _compares_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth
     operation = operations[number]
     if depth == 0:
         return False
-    if isinstance(operation, s.BoolOp):
-        return any(_compares_element(ev, frame, loop, each, depth - 1) for each in operation.operands)
-    if isinstance(operation, s.Unary) and operation.operator == "not":
-        return _compares_element(ev, frame, loop, operation.operand, depth - 1)
     if isinstance(operation, s.Compare) and operation.operators[0] in ("<", "<=", ">", ">="):
         return any(_of_element(ev, frame, loop, each, depth - 1) for each in operation.operands)
     return False
@@ -151,13 +143,8 @@ def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int)
         if isinstance(each, s.Next):
             return operation.value == loop and not (operation.index == 0 and _counts(ev, frame, each))
         return _of_element(ev, frame, loop, operation.value, depth - 1)
-    if isinstance(operation, s.Subscript) and _counts_or_is(ev, frame, loop, operation.index, depth - 1):
-        return True  # what an array has at the place that the iteration is about
-    if isinstance(operation, (s.Subscript, s.Attribute)):
-        return _of_element(ev, frame, loop, operation.base, depth - 1)
-    if isinstance(operation, s.Call):
-        return any(_of_element(ev, frame, loop, each, depth - 1) for each in frame.code.taken_by(operation))
-    return False
+    # what an array has at the place that the iteration is about
+    return isinstance(operation, s.Subscript) and _counts_or_is(ev, frame, loop, operation.index, depth - 1)
 
 
 def _counts_or_is(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:

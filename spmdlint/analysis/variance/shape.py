@@ -221,10 +221,6 @@ class Shape(Property):
         for store in sorted(stores) if len(stores) > 1 else ():
             made = frame.code.operations[frame.code.root_of(store)]
             given: tuple[int, ...] = ()
-            if isinstance(made, s.Collected):  # the arrays of a dictionary or list, one by one
-                loops = [frame.code.operations[loop] for loop in made.loops]
-                given = tuple(loop.iterable for loop in loops if isinstance(loop, s.Next))
-                made = frame.code.operations[frame.code.root_of(made.element)]
             callee = frame.code.operations[made.function] if isinstance(made, s.Call) else None
             if isinstance(made, s.Call) and isinstance(callee, (s.Load, s.Attribute)) and "pad" in callee.name:
                 given = given or tuple(argument.value for argument in made.arguments[:1])
@@ -424,9 +420,6 @@ def _goes_over_keys(values: Values) -> bool:
 def _differs(function: s.Function, number: int) -> bool:
     """Whether a number of rows to add is the difference between a target size and another size."""
     operation = function.operations[number]
-    if isinstance(operation, s.Load):
-        stores = [function.operations[n] for n in function.stores.get(operation.name, ())]
-        return len(stores) == 1 and isinstance(stores[0], s.Store) and _differs(function, stores[0].value)
     return isinstance(operation, s.Binary) and operation.operator == "-"
 
 
@@ -442,8 +435,6 @@ def _has_rest(function: s.Function, sizes: list[int]) -> bool:
             one = function.operations[operation.operand]
             if isinstance(one, s.Const) and one.value == 1:
                 return True
-        if isinstance(operation, s.Const) and operation.value == -1:
-            return True
     return False
 
 

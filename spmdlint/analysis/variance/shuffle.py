@@ -24,8 +24,6 @@ class ShuffledOrder(Property):
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Subscript):
             return origins.any_of(frame, (operation.index, operation.base))
-        if isinstance(operation, s.Next):
-            return origins.of(frame, operation.iterable)  # a row of an array that was shuffled and then reshaped
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE

@@ -95,10 +95,6 @@ def _judges(ev: Evaluator, frame: Frame, test: int, element: int) -> bool:
 def _asks_about(frame: Frame, test: int, element: int) -> bool:
     """Whether a condition compares an element, or a part of it, with something."""
     operation = frame.code.operations[test]
-    if isinstance(operation, s.Unary) and operation.operator == "not":
-        return _asks_about(frame, operation.operand, element)
-    if isinstance(operation, s.BoolOp):
-        return any(_asks_about(frame, operand, element) for operand in operation.operands)
     asked = operation.operands if isinstance(operation, s.Compare) else (test,)
     return any(_made_of(frame, each, element, _DEPTH) for each in asked)
 

@@ -239,8 +239,6 @@ class Sources:
             for value in self.ev.argument(use.applied, known.callback) or ():
                 if isinstance(value, FunctionValue):
                     found[value.ref] = known.source
-                elif isinstance(value, Applied):
-                    found.update((f.ref, known.source) for f in _functions(value.arguments))
         return found
 
 

@@ -173,8 +173,6 @@ def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
 def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
     """Whether a value is written as None, or as a tree without leaves."""
     made = frame.code.operations[value]
-    if isinstance(made, s.Display):
-        return not made.elements
     return is_none(origins, frame, value) or (isinstance(made, s.DictDisplay) and not made.keys)
 
 
@@ -185,7 +183,5 @@ def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
         return False
     names = {callee.name for callee in origins.ev.value(frame, call.function) if isinstance(callee, External)}
     given = frame.code.operations[call.arguments[0].value]
-    if isinstance(given, s.Display) and names & _MAKERS:
-        return not given.elements
     first = frame.code.operations[given.elements[0]] if isinstance(given, s.Display) and given.elements else given
     return bool(names & _FILLED) and isinstance(first, s.Const) and first.value == 0

@@ -247,8 +247,6 @@ def cut_by(ev: Evaluator, frame: Frame, index: int) -> s.Slice | None:
     if not isinstance(callee, External) or callee.name != "builtins.slice" or not 1 <= len(call.arguments) <= 3:
         return None
     ends = [_end(frame, argument.value) for argument in call.arguments]
-    if len(ends) == 1:
-        return s.Slice(None, ends[0], None)
     return s.Slice(ends[0], ends[1], ends[2] if len(ends) == 3 else None)
 
 
