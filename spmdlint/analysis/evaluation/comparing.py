@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.values import (
     ClassValue,
     Collection,
     Constant,
+    DictionaryValue,
     External,
     FunctionValue,
     Instance,
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.values import Frame
     from spmdlint.program import summary as s
 
+_ORDERS = {">": True, ">=": True, "<": False, "<=": False}
 MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
 """The operator that asks the same with the sides swapped."""
 ON_SEVERAL = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
 """What comparing a number of processes or devices above one with a number gives."""
+_OLDEST, _NEXT = (3, 10), (4,)
+"""The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
 
 
@@ -47,6 +51,9 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
     operator = operation.operators[0]
     if operator in ("is", "is not") and _is_made(ev, left) and constant(right) == Constant(None):
         return one(Constant(operator == "is not"))
+    newer = _newer_python(left, right) if operator in _ORDERS else None
+    if newer is not None:
+        return one(Constant(newer is _ORDERS[operator]))
     several = _several_processes(operator, left, right)
     if several is not None:
         return one(Constant(several))
@@ -54,6 +61,18 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
     if same is not None:
         return one(Constant(same is _SAME[operator]))
     return folding.binary(operator, left, right)
+
+
+def _newer_python(left: Values, right: Values) -> bool | None:
+    """Whether every Python that JAX runs on is newer than a version that is written out, or none is."""
+    running, written = certain(left), certain(right)
+    if running != External("sys.version_info") or not isinstance(written, Collection) or written.open:
+        return None
+    numbers = [constant(each) for each in written.elements]
+    version = tuple(number.value for number in numbers if number is not None and isinstance(number.value, int))
+    if not version or len(version) < len(numbers):
+        return None
+    return True if version <= _OLDEST else False if version >= _NEXT else None
 
 
 def _several_processes(operator: str, left: Values, right: Values) -> bool | None:
@@ -131,6 +150,8 @@ def _type_of(value: Value) -> type | None:
         return type(value.value)
     if isinstance(value, Collection):
         return _MADE_AS.get(value.kind)
+    if isinstance(value, DictionaryValue):
+        return dict
     return types.FunctionType if isinstance(value, FunctionValue) else None
 
 
