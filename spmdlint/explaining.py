@@ -25,7 +25,7 @@ from spmdlint.interpreter import uncollected
 from spmdlint.nearby import ROWS, are_few, files_near
 from spmdlint.program.survey import Survey
 from spmdlint.results import Results
-from spmdlint.rule import load_rules
+from spmdlint.rule import Rule, load_rules
 from spmdlint.timings import Timings
 
 if TYPE_CHECKING:
@@ -98,10 +98,15 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None, 
     return Explained(explanation, about, on_trial, silent, linked.program, linked.texts, tuple(notes))
 
 
+def _active(config: Config) -> list[Rule]:
+    rules = load_rules(config.rules)
+    enabled = config.enabled(rules)
+    return [rule for rule in rules if rule.code in enabled]
+
+
 def _kept(config: Config, survey: Survey, store: Store) -> list[Diagnostic] | None:
     """The findings of the whole project, if the last run has left them and no rule of one's own visits files."""
-    enabled = config.enabled(load_rules(config.rules))
-    active = [rule for rule in load_rules(config.rules) if rule.code in enabled]
+    active = _active(config)
     if any(rule.by_file for rule in active):
         return None
     outcome = Results(store, config, active, [rule.code for rule in active]).look_up(survey)
@@ -142,9 +147,7 @@ def _about(findings: Iterable[Diagnostic], path: Path, row: int) -> list[Diagnos
 
 def _found(path: Path, linked: Linked, config: Config, store: Store | None) -> list[Diagnostic]:
     """The findings of a program with some settings, kept ones as well, and of rules of one's own in a file."""
-    rules, timings = load_rules(config.rules), Timings()
-    enabled = config.enabled(rules)
-    active = [rule for rule in rules if rule.code in enabled]
+    active, timings = _active(config), Timings()
     later = LinkedLater(linked.survey, config, timings)
     if config == linked.config:
         later.program = linked.program

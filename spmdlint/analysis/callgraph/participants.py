@@ -16,9 +16,11 @@ from spmdlint.analysis.evaluation.values import (
     Collection,
     Constant,
     DictionaryValue,
+    External,
     Frame,
     FunctionValue,
     Instance,
+    Member,
     Value,
     certain,
     constant,
@@ -90,8 +92,12 @@ def names_participants(ev: Evaluator, arguments: Arguments) -> bool:
 
 
 def _says(ev: Evaluator, value: Value, depth: int) -> bool:
+    if isinstance(value, Collection):
+        return depth > 0 and any(_says(ev, each, depth - 1) for element in value.elements for each in element)
     if isinstance(value, Applied):
         name, arguments = value.name.rpartition(".")[2], value.arguments
+    elif isinstance(value, Instance) and value.arguments is not None:
+        name, arguments = ev.project.function(value.cls.ref).name, value.arguments
     else:
         return False
     if name == _TOLD_BY:
@@ -141,6 +147,8 @@ def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:
+        if name in ("device", "backend") and all(isinstance(v, (Applied, Member, External)) for v in values):
+            return True
         if name in _PLACES and any(getattr(v, "value", None) == "cpu" for v in values):
             return True
     parts = [part for values in inside for part in values]

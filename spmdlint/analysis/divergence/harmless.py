@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     Frame,
     FunctionValue,
     Instance,
+    Member,
     Site,
     Value,
     Values,
@@ -53,6 +54,8 @@ def always_true(evaluator: Evaluator, frame: Frame, test: int, asked: frozenset[
     if test in asked:
         return False
     asked |= {test}
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return always_true(evaluator, frame, operation.operand, asked)
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = evaluator.reaching(frame, test, operation.name)
         values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
@@ -69,6 +72,8 @@ def always_true(evaluator: Evaluator, frame: Frame, test: int, asked: frozenset[
 
 
 def _is_kept(evaluator: Evaluator, callee: Value) -> bool:
+    if isinstance(callee, Member):
+        return callee.name in _METHODS
     if isinstance(callee, External):
         owner, _, method = callee.name.rpartition(".")
         known = evaluator.knowledge.get(owner)

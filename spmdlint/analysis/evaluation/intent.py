@@ -126,7 +126,7 @@ def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bo
 def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
     """Whether one of these built-in errors, if raised here, is caught in the same function."""
     wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
-    return any(
+    return _suppressed(evaluator, frame, number, wanted) or any(
         clause.kind is None or catches(evaluator.value(frame, clause.kind), wanted)
         for clause in clauses_around(frame.code.function, number)
     )
@@ -146,6 +146,16 @@ def clauses_around(function: s.Function, number: int) -> Iterator[s.Caught]:
         if isinstance(caught, s.Caught):
             yield caught
             pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
+
+
+def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
+    """Whether an operation is inside a `with contextlib.suppress(...)` for one of these errors."""
+    for manager in managers_around(frame, number):
+        kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
+        callee = evaluator.value(frame, manager.function)
+        if External("contextlib.suppress") in callee and any(catches(kind, wanted) for kind in kinds):
+            return True
+    return False
 
 
 def managers_around(frame: Frame, number: int) -> Iterator[s.Call]:

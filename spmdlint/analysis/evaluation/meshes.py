@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     Applied,
+    Collection,
+    Constant,
     Free,
     Instance,
     Value,
     Values,
     certain,
     one,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -32,10 +35,16 @@ def axis_names_of(ev: Evaluator, mesh: Value) -> Values | None:
 
     The names of a mesh that is a parameter are not known, but they are the same ones wherever they are read.
     """
+    if isinstance(mesh, Free):
+        return one(Free(mesh.ref, f"{mesh.name}.{AXIS_NAMES}"))
     known = ev.knowledge.get(mesh.name) if isinstance(mesh, Applied) else None
     if known is None or known.kind != "mesh" or known.axes is None or not isinstance(mesh, Applied):
         return None
-    return ev.argument(mesh, known.axes)
+    given = ev.argument(mesh, known.axes)
+    single = text(given) if given is not None else None
+    if single is not None:  # a mesh with one axis may be given its name alone
+        return one(Collection("tuple", (one(Constant(single)),)))
+    return given
 
 
 def name_at(names: Free, index: object) -> Values | None:

@@ -460,6 +460,9 @@ def alike(ev: Evaluator, values: Sequence[Values]) -> bool:
 
     The members of an enumeration are told apart, as constants are.
     """
+    first = values[0] if values else None
+    if all(value == first and isinstance(certain(value), Constant) for value in values):
+        return True
     objects = [certain(value) for value in values]
     members = {each for each in objects if isinstance(each, Instance) and ev.objects.is_enum(each.cls)}
     return len(members) < 2 and all(isinstance(each, _OBJECTS) for each in objects)

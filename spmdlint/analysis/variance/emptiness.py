@@ -18,7 +18,7 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
 
 
 class Emptiness(Property):
-    """The value is empty on some processes only, because it was filtered by process. ``content`` is another facet."""
+    """The value is empty on some processes only, because it was filtered by process."""
 
     def __init__(self, facets: OtherFacets) -> None:
         self.facets = facets

@@ -30,7 +30,7 @@ from spmdlint.program import summary as s
 
 
 class Grown:
-    """Finds what decides whether something is put into a collection; ``emptiness`` is a facet. One per run."""
+    """Finds what decides whether something is put into a collection. One per run."""
 
     def __init__(self, facets: OtherFacets, control: Control) -> None:
         self.facets = facets

@@ -71,7 +71,7 @@ _READERS = frozenset(
 
 
 class Length(Property):
-    """The value has a different number of elements on each process. ``content`` and ``inside`` are other facets."""
+    """The value has a different number of elements on each process."""
 
     def __init__(self, facets: OtherFacets, knowledge: Knowledge, control: Control) -> None:
         self.facets = facets

@@ -23,7 +23,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class Presence(Property):
-    """The value is None on some processes and not on others. ``content`` and ``length`` are other facets."""
+    """The value is None on some processes and not on others."""
 
     def __init__(self, facets: OtherFacets, control: Control, handed: Handed) -> None:
         self.facets = facets

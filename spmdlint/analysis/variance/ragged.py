@@ -81,6 +81,11 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
     operations = frame.code.operations
     loops = [operations[loop] for loop in collected.loops]
     rows = {frame.code.root_of(loop.iterable) for loop in loops if isinstance(loop, s.Next)}
+    for _, cut in frame.code.of_kind(s.Subscript):
+        if isinstance(operations[cut.index], s.Slice) and made_of(content.ev, frame, cut.base, rows):
+            found = content.of(frame, cut.index)
+            if found is not None and found.kind == "data":
+                return True
     return any(_shares_out(content, frame, number, rows) for number, _ in frame.code.of_kind(s.Call))
 
 

@@ -43,7 +43,7 @@ _UNKNOWN = (SELECTED, LONGEST)
 
 
 class Shape(Property):
-    """The shape differs between processes. ``content`` and ``length`` are other facets."""
+    """The shape differs between processes."""
 
     def __init__(self, facets: OtherFacets, control: Control) -> None:
         self.facets = facets

@@ -58,7 +58,7 @@ _NEXT = frozenset(("next",))
 
 
 class Sources:
-    """Recognises sources of variance. One per run. ``content`` is the facet that seeds are asked for."""
+    """Recognises sources of variance. One per run."""
 
     def __init__(self, facets: OtherFacets, evaluator: Evaluator, reach: Reach) -> None:
         self.facets = facets

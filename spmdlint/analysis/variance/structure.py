@@ -31,7 +31,7 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
 
 
 class Structure(Property):
-    """The tree structure differs between processes. ``content`` is another facet."""
+    """The tree structure differs between processes."""
 
     def __init__(self, facets: OtherFacets, control: Control) -> None:
         self.facets = facets

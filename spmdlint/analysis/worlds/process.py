@@ -598,18 +598,32 @@ class Process:
                 return rows.append(value)
             case "extend", [more] if isinstance(rows, list):
                 return rows.extend(self._listed(more))
+            case "copy", []:
+                return type(rows)(rows) if isinstance(rows, list) else list(rows)
             case "astype", _:
                 return Array(int(row) if isinstance(row, float) else row for row in rows)
+            case "pop", [] if isinstance(rows, list):
+                return rows.pop()
+            case "popleft", [] if isinstance(rows, list):
+                return rows.pop(0)
             case "items" | "keys" | "values", [] if isinstance(method.base, Unknown):
+                return list(rows)
+            case "tolist", []:
                 return list(rows)
             case (("min" | "max" | "sum" | "all" | "any"), []) if isinstance(rows, Array):
                 return _OF_ALL[method.name]([self._number(row) for row in rows])
+            case "clear", [] if isinstance(rows, list):
+                return rows.clear()
+            case "insert", [place, value] if isinstance(rows, list):
+                return rows.insert(self._end(place), value)
         return self._some() if isinstance(rows, Rows) else _refuse()
 
     def _of_entries(self, entries: Entries, name: str) -> list[Any]:
         """What ``items()`` or another view of a dictionary gives."""
         if name == "items":
             return [(self._some(), value) for value in entries]
+        if name == "values":
+            return list(entries)
         return [self._some() for _ in entries] if name == "keys" else list(_refuse())
 
     # -- what the processes do together
