@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import BadGroups, BadPermutation, OwnPart, Program, Reason, Site
+    from spmdlint.rule import BadGroups, BadPermutation, Breach, Program, Reason, Site
 
 _ONCE = "Name each device at most once as a source and at most once as a destination."
 
@@ -26,9 +26,8 @@ class BadAxisIndices(Rule):
     axis, if its size is known from the shape of the mesh, and groups of different sizes for collectives that need equal
     ones.
 
-    Also finds permutations and groups that are computed from the index of this process, from the number of its own
-    devices although the devices of all processes take part, or from the number of all devices although only those along
-    one of several axes do.
+    Also finds permutations and groups that are computed from what differs between processes, such as the index of this
+    one.
 
     ## Why it matters
 
@@ -106,8 +105,8 @@ class BadAxisIndices(Rule):
                 yield permutation.site, _of_permutation(permutation), program.written.of_list(permutation.site)
             for groups in known.groups():
                 yield groups.site, _of_groups(groups), program.written.of_list(groups.site)
-        for own in program.own_parts:
-            yield own.site, _of_one_process(program, own), own.reason.chain()
+        for found in program.breaches(self.code):
+            yield found.call, _of_one_process(program, found), found.reason.chain()
 
 
 def _of_permutation(found: BadPermutation) -> tuple[str, str]:
@@ -173,26 +172,13 @@ def _of_groups(found: BadGroups) -> tuple[str, str]:
     return message, "Put every device of the axis in exactly one group; compute the groups from the size of the axis."
 
 
-def _of_one_process(program: Program, found: OwnPart) -> tuple[str, str]:
+def _of_one_process(program: Program, found: Breach) -> tuple[str, str]:
     """What is wrong with what is made from values of one process, and the way out."""
-    groups = found.what == "groups"
-    what, are, them = ("These axis_index_groups", "are", "them") if groups else ("This permutation", "is", "it")
+    permutes = found.demand.parameter == found.demand.known.permutation
+    what, them = ("This permutation is", "it") if permutes else ("These axis_index_groups are", "them")
     source = found.reason.source
     why = f"{source.text} ({program.where(source.site, program.place(found.site).path)})"
-    if found.varies:
-        message = f"{what} {are} not the same on every process: {why}."
-    elif found.axis is not None:
-        message = (
-            f"{what} {are} for all devices, but only those along {found.axis!r}, one of several axes of the mesh, take "
-            f"part: {why}."
-        )
-    else:
-        cover = "cover" if groups else "covers"
-        message = f"{what} {cover} the devices of one process, but the devices of all processes take part: {why}."
-    if found.axis is not None:
-        return message, f"Compute {them} from the size of the axis: jax.lax.axis_size({found.axis!r})."
-    complete = "groups" if groups else "permutation"
-    return message, (
-        f"Every process needs the complete {complete}: compute {them} from jax.device_count() or jax.lax.axis_size, "
-        "not from what one process has."
+    return f"{what} not the same on every process: {why}.", (
+        f"Every process needs the complete {'permutation' if permutes else 'groups'}: compute {them} from "
+        "jax.device_count() or jax.lax.axis_size, not from what one process has."
     )

@@ -18,14 +18,16 @@ class DoneByAll(Rule):
     Finds calls that start the run of an experiment tracker (`wandb.init`, `mlflow.start_run`, `neptune.init_run`,
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
-    processes go, if only some have started one. Also files that all processes write under one path after the same
-    function has gathered from all of them (`process_allgather`); with `--preview`, all files that all processes write.
+    processes go, if only some have started one. Likewise uses of local names, and of an object's own fields, that are
+    bound only where a condition tells the processes apart. Also files that all processes write under one path after the
+    same function has gathered from all of them (`process_allgather`); with `--preview`, all files that all processes
+    write.
 
     ## Why it matters
 
     The tracker shows one run for each process, each with the numbers of its own process only, and one cannot tell which
-    is which. A process that has no run fails where it uses one, and the others wait for it. Files on a shared disk are
-    written by all processes at the same time: the last one wins, or they mix.
+    is which. A process that has no run, or no such name, fails where it uses it, and the others wait for it. Files on a
+    shared disk are written by all processes at the same time: the last one wins, or they mix.
 
     ## Example
 
@@ -72,6 +74,9 @@ class DoneByAll(Rule):
                 test = program.where(found.unset.site, place.path)
                 message = f"{found.name} fails on most processes: the condition at {test} lets only some start a run."
                 way_out = "Use it only where the run was started, or start one on all (mode='disabled' on the others)."
+                if found.bound:
+                    message = f"{found.name} fails on most processes: the condition at {test} lets only some set it."
+                    way_out = "Set it on all processes (to None on the others), or use it under the same condition."
                 related += [Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain()]
             elif found.writes:
                 message = "Every process writes this file, under the same path."

@@ -9,6 +9,12 @@ from spmdlint.rule import Rule
 if TYPE_CHECKING:
     from spmdlint.rule import Program
 
+_WORDS = {
+    "splits": "splits a key for the devices of this",
+    "draws": "draws rows for the devices of this",
+    "puts": "puts a key on devices of this",
+}
+
 
 class SharedKey(Rule):
     """All devices draw the same random numbers for data that differs between them.
@@ -27,8 +33,8 @@ class SharedKey(Rule):
     Also finds keys that are split, or numbers that are drawn, for the devices of this process and then selected by
     `axis_index`, which counts the devices of all processes; and keys or rows passed to a `pmap`, themselves or in a
     state, that are split or drawn for the devices of this process from a key that is the same on every process, such as
-    one from a parameter called seed. The latter count in programs that mention processes; with `--preview`,
-    in all.
+    one from a parameter called seed, and such keys that are put on a device of this process. The latter count in
+    programs that mention processes; with `--preview`, in all.
 
     ## Why it matters
 
@@ -104,11 +110,10 @@ class SharedKey(Rule):
     def _split_alike(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.shared_splits():
             place = program.place(found.site)
-            what, passed = ("draws rows", "rows") if found.draws else ("splits a key", "keys")
             made, *way = found.key.chain()
             yield self.finding(
                 message=(
-                    f"This {what} for the devices of this process, but every process makes the same key at "
+                    f"This {_WORDS[found.does]} process, but every process makes the same key at "
                     f"{program.where(made.site, place.path)}: devices of different processes draw the same numbers."
                 ),
                 place=place,
@@ -116,7 +121,7 @@ class SharedKey(Rule):
                 related=(
                     Related(program.place(made.site), "The key is made here, and is the same on every process."),
                     *(Related(program.place(step.site), sentence(step.text)) for step in way),
-                    Related(program.place(found.given), f"This passes the {passed} to the devices."),
+                    Related(program.place(found.given), "This passes them to the devices."),
                 ),
             )
 

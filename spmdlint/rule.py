@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.contracts import Breach as Breach
     from spmdlint.analysis.inputs.given import Given as Given
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
-    from spmdlint.analysis.inputs.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.inputs.placed import Placed as Placed
     from spmdlint.analysis.meshtypes.bodies import Unreduced as Unreduced
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop

@@ -36,7 +36,6 @@ from spmdlint.analysis.inputs.demands import Demands
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
-from spmdlint.analysis.inputs.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import StateKeys, own_replicas
@@ -343,7 +342,7 @@ class Program:
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
         if self.multi_process != "never":
-            for found in shared_splits(typing_table(), self._facets.content, self._quantities):
+            for found in shared_splits(typing_table(), self._facets.content, self._quantities, self.placement):
                 if self.preview or self._multi.surely_runs_several(found.site.ref.path):
                     yield found
 
@@ -405,14 +404,6 @@ class Program:
     def optional_axes(self) -> OptionalAxes:
         """Reductions that helpers leave out because they are not passed an axis that their caller has."""
         return OptionalAxes(self.calls, self.regions.regions())
-
-    @cached_property
-    def own_parts(self) -> tuple[OwnPart, ...]:
-        """Permutations and groups that are made from values of one process."""
-        if self.multi_process == "never":
-            return ()
-        parts = OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi)
-        return tuple(parts.found())
 
     @cached_property
     def written(self) -> Places:

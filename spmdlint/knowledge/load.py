@@ -106,9 +106,9 @@ class Known(Struct, frozen=True):
     reads: bool = False
     once: Once | None = None
     ends: bool = False
-    unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""
+    seeded_with: str = "seed"
     manages: bool = False
     set_by: str = ""
     given_to: str = ""
@@ -137,9 +137,9 @@ class Known(Struct, frozen=True):
     @property
     def contract(self) -> Mapping[str, tuple[str, ...]]:
         """By parameter: the facets in which its arguments must be the same on all processes."""
-        named = ((self.label, "name"), (self.seed, "seed"), (self.deal_seed, "deal"))
-        agreed = {parameter: tuple(facets.split()) for parameter, facets in self.agree.items()}
-        return agreed | {parameter: (facet,) for parameter, facet in named if parameter is not None}
+        named = {self.label: "name", self.seed: "seed", self.deal_seed: "deal"}
+        named |= dict.fromkeys((self.permutation, self.groups), "indices")
+        return {p: tuple(facets.split()) for p, facets in self.agree.items()} | {p: (f,) for p, f in named.items() if p}
 
     @property
     def positional(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import expects_failure, expects_failure_later, handles
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.values import (
     NOTHING,
     Applied,
@@ -154,21 +154,6 @@ class Specs:
             for spec in self.specs_of(use.applied):
                 for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
-            if known is not None and known.kind == "spec" and _is_listed(use):
-                # A spec that is put on no known mesh may hold logical names, which may occur twice.
-                for name in _twice(self.names_in(use.applied)):
-                    if name in self._mesh_names and not expects_failure_later(self.ev, use.site.ref, use.site.number):
-                        yield RepeatedAxis(use.site, name, "spec")
-
-    @cached_property
-    def _mesh_names(self) -> frozenset[str]:
-        """The axes of all meshes of the program."""
-        found: set[str] = set()
-        for use in self.applications:
-            known = self.ev.knowledge.get(use.applied.name)
-            if known is not None and known.kind == "mesh" and known.axes is not None:
-                found.update(self._spelled(self.ev.argument(use.applied, known.axes) or NOTHING))
-        return frozenset(found)
 
     def _axes_for_specs(self, applied: Applied) -> Axes | None:
         """The axes that the specs of an application may name; None if it takes no specs."""
@@ -289,16 +274,6 @@ def _rows(code: Code, table: s.Display) -> set[int]:
 
 def _twice(names: list[str]) -> list[str]:
     return sorted({name for position, name in enumerate(names) if name in names[:position]})
-
-
-def _is_listed(use: MapUse) -> bool:
-    """Whether a use is in a list or a dictionary, as one rule among others."""
-    for operation in use.frame.code.operations:
-        if isinstance(operation, s.Display) and use.site.number in operation.elements:
-            return True
-        if isinstance(operation, s.DictDisplay) and use.site.number in operation.values:
-            return True
-    return False
 
 
 def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:

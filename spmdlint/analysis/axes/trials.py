@@ -68,22 +68,9 @@ class AxisSize(Property):
     def _of_axis(self, origins: Origins, frame: Frame, number: int, axis: int) -> Reason | None:
         """The answer for the size of some axis, which may be the same axis by its value or as the same variable."""
         values = [certain(origins.ev.value(each, name)) for each, name in ((frame, axis), (self.frame, self.axis))]
-        same = values[0] is not None and values[0] == values[1]
-        if not same and (None not in values or not self._same_name(frame, axis)):
+        if values[0] is None or values[0] != values[1]:
             return None
         return Reason(Site(frame.ref, number), "this is the size of the axis", "size")
-
-    def _same_name(self, frame: Frame, axis: int) -> bool:
-        """Whether two operations load the same variable, which is assigned once."""
-        load, other = frame.code.operations[axis], self.frame.code.operations[self.axis]
-        if not isinstance(load, s.Load) or not isinstance(other, s.Load) or load.name != other.name:
-            return False
-        if frame.ref.path != self.frame.ref.path:
-            return False
-        scope = frame.code.scope_of(load.name)
-        if scope is None or self.frame.code.scope_of(load.name) is not scope:
-            return False
-        return len(scope.stores.get(load.name, ())) < 2
 
 
 SIZES = range(3, 9)

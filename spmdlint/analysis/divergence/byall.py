@@ -1,20 +1,33 @@
-"""What every process does although one is meant to: start the run of a tracker, log to it, write the file of a path."""
+"""What every process does although one is meant to: start the run of a tracker, write the file of a path, read a name.
+
+The run, or the name, is there on some processes only, if a condition tells them apart where it is started or bound.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.entries import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
+from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.transfers import rows_of
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import decided, done_by_some, set_by_another, tells_when
+from spmdlint.analysis.variance.guarded import (
+    called_by_some,
+    decided,
+    done_by_some,
+    set_by_another,
+    tells_when,
+    tells_who,
+)
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.startup import startup
@@ -23,6 +36,8 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.testfiles import is_test
 
 _ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
+_Unset: TypeAlias = tuple[int, str, Reason, bool]
+"""A use of what some processes lack, what that is, why they do, and whether it is a name or a field of the program."""
 _CALLERS = 8
 """How many levels of callers are asked for the process."""
 
@@ -30,6 +45,7 @@ _CALLERS = 8
 class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
+    ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
     ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before.
     """
 
@@ -37,6 +53,7 @@ class DoneByAll(Struct, frozen=True):
     name: str
     writes: bool
     unset: Reason | None = None
+    bound: bool = False
     path: tuple[Site, ...] = ()
     gathers: Site | None = None
 
@@ -60,6 +77,7 @@ class DoneByAllSearch:
         self._gatherers = frozenset(name.rpartition(".")[2] for name in reading().gatherers)
         self._asking = upstream(evaluator.project, self.reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
+        self._unset: dict[FunctionRef, dict[str, Reason]] = {}
         self._starting = upstream(evaluator.project, self.reach, setters)
 
     def found(self) -> Iterator[DoneByAll]:
@@ -69,8 +87,7 @@ class DoneByAllSearch:
             if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]):
                 continue
             frame = self.ev.free_frame(ref)
-            if self._starting:
-                yield from self._without_run(frame)
+            yield from self._without(frame)
             if not several(ref.path):
                 continue
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
@@ -87,19 +104,92 @@ class DoneByAllSearch:
                 if path is not None:
                     yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers)
 
-    def _without_run(self, frame: Frame) -> Iterator[DoneByAll]:
-        """The first use in a function of what only some processes set, on a way that all go: the others fail there."""
-        for number, read in frame.code.of_kind(s.Attribute):
+    def _without(self, frame: Frame) -> Iterator[DoneByAll]:
+        """The first use in a function of a run, and of each name, that only some processes have, on a way all go."""
+        told: set[str] = set()
+        for number, name, unset, bound in (*self._runs(frame), *self._names(frame), *self._fields(frame)):
+            key = name if bound else ""
+            if key in told or handles(self.ev, frame, number, "AttributeError", "NameError"):
+                continue
+            path = self._reached_by_all(frame, number, self._starting.__contains__ if not bound else _any)
+            asks = s.Const(name.rpartition(".")[2])  # hasattr(self, "name")
+            inside = (frame.ref, *(call.ref for call in path or ()))
+            if path is not None and not any(asks in self.ev.code(ref).operations for ref in inside):
+                told.add(key)
+                yield DoneByAll(Site(frame.ref, number), name, False, unset, bound, path)
+
+    def _runs(self, frame: Frame) -> Iterator[_Unset]:
+        """The uses of what a function of a library sets, if only some processes call it."""
+        for number, read in frame.code.of_kind(s.Attribute) if self._starting else ():
             needing = set_by_another(self.ev, frame, number)
             if needing is None or needing.attribute:  # it may be tested; what is read of it may not be read
                 needing = set_by_another(self.ev, frame, read.base)
                 if needing is None or not needing.attribute:
                     continue
             unset = done_by_some(self.content, self.control, frame, needing.set_by)
-            path = None if unset is None else self._reached_by_all(frame, number, self._starting.__contains__)
-            if path is not None:
-                yield DoneByAll(Site(frame.ref, number), needing.name, False, unset, path)
-                return
+            if unset is not None:
+                yield number, needing.name, unset, False
+
+    def _names(self, frame: Frame) -> Iterator[_Unset]:
+        """The reads of local names that only some processes have bound before."""
+        function = frame.code.function
+        formals = {formal.name for formal in function.formals}
+        for number, load in frame.code.of_kind(s.Load):
+            if load.name not in formals and function.binds(load.name):
+                stores = frame.code.flow.reaching(number, load.name)
+                unset = self._in_one_arm(frame, stores, function.block_of[number])
+                if unset is not None:
+                    yield number, load.name, unset, True
+
+    def _fields(self, frame: Frame) -> Iterator[_Unset]:
+        """The reads of fields of an object's own that only some processes ever set."""
+        cls = self.ev.project.enclosing_class(frame.ref)
+        receiver = next((formal.name for formal in frame.code.function.formals), None)
+        unset = self._unset_fields(cls) if cls is not None else {}
+        for number, read in frame.code.of_kind(s.Attribute) if unset else ():
+            base = frame.code.operations[read.base]
+            if read.name in unset and isinstance(base, s.Load) and base.name == receiver:
+                yield number, f"{receiver}.{read.name}", unset[read.name], True
+
+    def _unset_fields(self, cls: FunctionRef) -> Mapping[str, Reason]:
+        """The fields of a class and its subclasses that only some processes set, and why."""
+        if (known := self._unset.get(cls)) is not None:
+            return known
+        objects, found = self.ev.objects, self._unset.setdefault(cls, {})
+        made = objects.class_of(cls)
+        kin = [each.ref for each in (*objects.lineage(made), *objects.subclasses.get(cls, ()))]
+        if not PLAIN.issuperset(objects.library_bases(made)):
+            return found
+        stores: dict[str, dict[FunctionRef, list[int]]] = {}
+        for method, name, number in (
+            (at, name, n) for ref in kin for name, sites in objects.attribute_stores(ref).items() for at, n in sites
+        ):
+            stores.setdefault(name, {}).setdefault(method, []).append(number)
+        declared = {name for ref in kin for name in self.ev.project.function(ref).stores}
+        for name in stores.keys() - declared:
+            reasons = [
+                self._in_one_arm(self.ev.free_frame(method), numbers, None)
+                or called_by_some(self.content, self.control, method)
+                for method, numbers in stores[name].items()
+            ]
+            if reasons[0] is not None and None not in reasons:
+                found[name] = reasons[0]
+        return found
+
+    def _in_one_arm(self, frame: Frame, stores: Collection[int], use: int | None) -> Reason | None:
+        """Why only some processes make any of these stores: they are in one arm of a branch that tells these apart.
+
+        If a loop comes back to both the branch and the block ``use``, an earlier round may have made them.
+        """
+        block_of, flow = frame.code.function.block_of, frame.code.flow
+        for branch in self.control.choosing(frame, stores, use):
+            alike = any(all(block_of[each] in arm for each in stores) for arm in (branch.yes, branch.no))
+            around = set(flow.loops_around(branch.block)) if alike and use is not None else set[int]()
+            if alike and around.isdisjoint(flow.loops_around(use) if use is not None else ()):
+                found = of_truth(self.content, frame, branch.test)
+                if found is not None and tells_who(found):
+                    return Reason(Site(frame.ref, branch.test), "whether it is set depends on this", found.kind, found)
+        return None
 
     def _gathers_before(self, frame: Frame, number: int) -> Site | None:
         """A call by which all processes have gathered something whenever a function comes to an operation."""
@@ -148,6 +238,10 @@ class DoneByAllSearch:
             latest = {step: path for step, path in further.items() if step not in seen}
             seen |= latest.keys()
         return None
+
+
+def _any(_: FunctionRef) -> bool:
+    return True
 
 
 def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:

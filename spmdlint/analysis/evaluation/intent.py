@@ -8,7 +8,6 @@ from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 # `mock.patch("jax.lax.psum", ...)`: the name refers to a replacement.
 RAISING = frozenset(
@@ -42,11 +41,6 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         if entered < number < end and operation.manager in raising:
             return True
     return any(_holds(function, call, number) for at, call in raising.items() if number < at < number + _FAR)
-
-
-def expects_failure_later(evaluator: Evaluator, ref: FunctionRef, number: int) -> bool:
-    """Whether the same function expects an exception further on, possibly from what is made here."""
-    return evaluator.heeds_intent and any(at > number for at in _raising(evaluator.code(ref)))
 
 
 def _uses(outer: Code, function: s.Function) -> Sequence[int]:

@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.elements import tree
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import NOTHING, External, Frame, Instance, Site, certain
 from spmdlint.analysis.inputs.demands import random_by
-from spmdlint.analysis.inputs.sharedkeys import INITIALIZERS, UsesOfKeys
+from spmdlint.analysis.inputs.sharedkeys import INITIALIZERS, PUT, UsesOfKeys
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -20,7 +20,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.operands import inputs
 
-_PUT = "jax.device_put"
 _INDEX = "jax.lax.axis_index"
 _BY_CHANCE = ("clock", "entropy", "host")
 
@@ -51,7 +50,7 @@ def own_replicas(
             copies = callee.name in table.rows.replicate and (
                 preview or (multi.runs_several(ref.path) and trains_together(evaluator, reach, ref))
             )
-            if not copies and not (callee.name == _PUT and _is_whole(evaluator, placement, multi, frame, call)):
+            if not copies and not (callee.name == PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
             for inside, leaf in (place for place, ends in tree(evaluator, frame, call.arguments[0].value) if ends):
                 reason = content.of(inside, leaf)

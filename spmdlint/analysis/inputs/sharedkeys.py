@@ -1,8 +1,9 @@
-"""Keys that are split for this process's devices from a key that all processes share: every process draws the same.
+"""Keys of one process's devices that come from a key which all processes share: every process draws the same.
 
-A key comes from a seed, which is a setting or is named so, or from a constant; on its way it is split, a step number is
-folded into it, or a function passes it to another. If anything else is done to it, nothing is reported. Rows for this
-process's devices are also wrong where an index among all devices chooses one of them.
+They are split for these devices, or put on one of them. A key comes from a seed, which is a setting or is named so, or
+from a constant; on its way it is split, a step number is folded into it, or a function passes it to another. If
+anything else is done to it, nothing is reported. Rows for this process's devices are also wrong where an index among
+all devices chooses one of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -34,6 +36,8 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.meshtypes.rows import FOLD, keys_of_devices
+from spmdlint.analysis.placement.kinds import OWN_DEVICES, ROWS
+from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.element import of_element
@@ -49,46 +53,63 @@ INITIALIZERS = frozenset(("init", "init_by_shape", "init_with_output", "lazy_ini
 """Methods that make the parameters of a model."""
 _INIT = re.compile(r"init\w*params")
 _DRAWN = "drawn"
+PUT = "jax.device_put"
+Does: TypeAlias = Literal["splits", "draws", "puts"]
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 
 
 class SharedSplit(Struct, frozen=True):
-    """The split, the call of a map that takes its keys, and the way of the key from where it is made.
-
-    ``draws``: it is not a split, but draws rows for the devices.
-    """
+    """What splits, draws or puts keys, the call that passes them to devices, and the way of the key from its origin."""
 
     site: Site
     given: Site
     key: Reason
-    draws: bool
+    does: Does
 
 
-def shared_splits(table: Typing, content: Origins, quantities: Quantities) -> Iterator[SharedSplit]:
-    """Every such split or draw whose keys or rows go to a map over the devices of all processes."""
-    ev, uses, conditions = content.ev, UsesOfKeys(content), Conditions(content.ev)
+def shared_splits(
+    table: Typing, content: Origins, quantities: Quantities, placement: Placement
+) -> Iterator[SharedSplit]:
+    """Every such split or draw for a map over the devices of all processes, and keys put on devices of this process."""
+    ev, conditions = content.ev, Conditions(content.ev)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
-    rows = Origins(ev, content.calls, content.reach, OwnRows(table, quantities))
     told = set[Site]()
+    for made, given, puts in (*_put_here(content, placement), *_in_rows(table, content, quantities)):
+        frame, new = ev.free_frame(made.ref), made not in told
+        told.add(made)
+        own = content.of(frame, made.number)
+        if not new or conditions.is_for_one(frame, made.number) or (own is not None and not _by_branch(ev, own)):
+            continue
+        key = alike.of(frame, made.number)
+        drawn = [step.site for step in key.chain() if step.kind == _DRAWN] if key is not None else []
+        if key is not None and not (puts and drawn):
+            does: Does = "puts" if puts else "draws" if drawn else "splits"
+            yield SharedSplit(given if puts else [*drawn, made][0], given, key, does)
+
+
+def _put_here(content: Origins, placement: Placement) -> Iterator[tuple[Site, Site, bool]]:
+    """The values that are put on devices of this process, and where."""
+    for use in content.reach.applications:
+        frame = content.ev.free_frame(use.site.ref)
+        given = inputs(frame.code.operations[use.site.number]) if use.applied.name == PUT else ()
+        on_own = len(given) > 1 and placement.surely(OWN_DEVICES, frame, given[1])
+        if on_own or (given and placement.surely(ROWS, frame, use.site.number)):
+            yield Site(use.site.ref, given[0]), use.site, True
+
+
+def _in_rows(table: Typing, content: Origins, quantities: Quantities) -> Iterator[tuple[Site, Site, bool]]:
+    """The rows for this process's devices, and the call that passes each device one."""
+    uses, rows = UsesOfKeys(content), Origins(content.ev, content.calls, content.reach, OwnRows(table, quantities))
     for frame, given, call in _calls_over_rows(table, content, uses):
-        taken = () if uses.in_map(ev.value(frame, call.function)) else call.arguments
+        taken = () if uses.in_map(content.ev.value(frame, call.function)) else call.arguments
         made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
-        for site in [each for each in made if each not in told]:
-            told.add(site)
-            where = ev.free_frame(site.ref)
-            own = content.of(where, site.number)
-            if conditions.is_for_one(where, site.number) or (own is not None and not _by_branch(ev, own)):
-                continue
-            key = alike.of(where, site.number)
-            if key is not None:
-                drawn = next((step.site for step in key.chain() if step.kind == _DRAWN), None)
-                yield SharedSplit(drawn or site, Site(frame.ref, given), key, drawn is not None)
+        yield from ((site, Site(frame.ref, given), False) for site in made)
 
 
 def _by_branch(ev: Evaluator, reason: Reason) -> bool:
     """Whether a branch has chosen a value: one process logs with a key of its own, and the others share one."""
-    blocks = ((step.site.number, ev.code(step.site.ref).function.blocks) for step in reason.chain())
-    return any(number == block.test for number, each in blocks for block in each)
+    sites = [step.site for step in reason.chain()]
+    return any(site.number == block.test for site in sites for block in ev.code(site.ref).function.blocks)
 
 
 class UsesOfKeys:
@@ -207,25 +228,19 @@ class AlikeKey(Property):
     def _counts(self, frame: Frame, number: int) -> bool:
         """Whether the number folded into a key is a literal, what a loop goes over, or the number of a step."""
         operation = frame.code.operations[resolved(self.content.ev, frame, number)]
+        counted = isinstance(operation, (s.Const, s.Next, s.Item))
         named = isinstance(operation, (s.Load, s.Attribute, s.Parameter)) and operation.name in _STEPS
-        counted = named or isinstance(operation, (s.Const, s.Next, s.Item))
-        return counted and self.content.of(frame, number) is None
+        return (counted or named) and self.content.of(frame, number) is None
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
         """Whether a seed is a constant, agreed, a setting, or a parameter that has a default or is named a seed."""
-        operation = frame.code.operations[frame.code.root_of(seed)]
         if self.content.of(frame, seed) is not None:
             return False
-        if is_agreed(self.content.ev, frame, seed):
-            return True
-        if isinstance(operation, s.Parameter):
-            formals = frame.code.function.formals
-            return "seed" in operation.name.lower() or any(
-                formal.name == operation.name and formal.default for formal in formals
-            )
-        return isinstance(operation, s.Const) or (
-            isinstance(operation, s.Attribute) and "seed" in operation.name.lower()
-        )
+        operation = frame.code.operations[frame.code.root_of(seed)]
+        name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else ""
+        defaults = frame.code.function.formals if isinstance(operation, s.Parameter) else ()
+        known = isinstance(operation, s.Const) or "seed" in name.lower()
+        return known or any(o.name == name and o.default for o in defaults) or is_agreed(self.content.ev, frame, seed)
 
 
 _READS: tuple[type[s.Operation], ...] = (s.Subscript, s.Call)

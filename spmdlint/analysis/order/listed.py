@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
@@ -20,32 +18,6 @@ from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
-
-# Owners of shares among processes; the workers of a loader read the list of a single process.
-_SHARERS = frozenset("shard host process rank replica".split())
-_PLURALS = {"shards": "shard", "hosts": "host", "processes": "process", "ranks": "rank", "replicas": "replica"}
-_PLACES = frozenset("index idx id rank number".split())
-_COUNTS = frozenset("num count total size number".split())
-
-
-def names_a_share(code: Code, place: s.Load | s.Attribute, count: s.Load | s.Attribute) -> bool:
-    """Whether two names stand for an index and a count of processes, as ``shard_index`` and ``num_shards`` do."""
-    of_place, of_count = _words(code, place), _words(code, count)
-    sharers = of_place & _SHARERS
-    if not sharers or of_place.isdisjoint(_PLACES) or of_count.isdisjoint(_COUNTS):
-        return False
-    return not sharers.isdisjoint(of_count) or "world" in of_count
-
-
-def _words(code: Code, operation: s.Load | s.Attribute) -> set[str]:
-    """The words of a name, in the singular, with those of the object whose field it is."""
-    names = [operation.name]
-    if isinstance(operation, s.Attribute):
-        base = code.operations[operation.base]
-        names += [base.name] if isinstance(base, (s.Load, s.Attribute)) else []
-    words = {word for name in names for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", name)}
-    return {_PLURALS.get(word.lower(), word.lower()) for word in words}
-
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)
 _OWN = ("identity", "data")
@@ -154,11 +126,7 @@ class Listings:
         share = self.variance.any_of(frame, ends)
         # Selecting one index after another from a share of all indices is a share as well.
         chosen = index is None and not self._is_slice(frame, operation.index)
-        if share is None and index is not None:
-            share = self._named_share(frame, index)
-        elif share is not None and share.kind not in (_OWN if chosen else _OWN[:1]):
-            share = None
-        if share is not None:
+        if share is not None and share.kind in (_OWN if chosen else _OWN[:1]):
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
@@ -167,18 +135,6 @@ class Listings:
         reason = self.shuffles.of(frame, base) if share is not None and share.kind in _OWN else None
         if share is not None and reason is not None:
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
-
-    def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:
-        """The share of one process in ``[shard.index :: shard.num_shards]``, in a program for several processes."""
-        if index.lower is None or index.step is None or not (self.preview or self.multi.runs_several(frame.ref.path)):
-            return None
-        operations = frame.code.operations
-        place, count = operations[index.lower], operations[index.step]
-        if not isinstance(place, (s.Load, s.Attribute)) or not isinstance(count, (s.Load, s.Attribute)):
-            return None
-        if not names_a_share(frame.code, place, count):
-            return None
-        return Reason(Site(frame.ref, index.lower), f"{place.name!r} is the index of one process's share", "named")
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
         """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""

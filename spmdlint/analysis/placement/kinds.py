@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.statics import static_values
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.intent import managers_around
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -50,6 +51,7 @@ _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"
 _MESH = "mesh"
+_APPEND = "append"
 COMPUTED = "computed"
 """The kind of the reason of what arithmetic gives: an array, and no tree of arrays."""
 ELEMENTS = "elements"
@@ -112,7 +114,8 @@ class Lives(Property):
             case s.Next():
                 return self._element(origins, frame, operation.iterable)
             case s.Load():
-                return self._narrowed_to(frame, number)
+                said = self._narrowed_to(frame, number)
+                return said if said != CONTINUE else self._appended(origins, frame, number, operation.name)
             case s.Display(elements=parts):
                 return self._elements(frame, number, self._alternatives(origins, frame, number, parts))
             case s.DictDisplay(values=parts):
@@ -249,6 +252,18 @@ class Lives(Property):
         if found is None or found.kind == ELEMENTS:
             return found
         return Reason(Site(frame.ref, number), "these are its elements", ELEMENTS, found)
+
+    def _appended(self, origins: Origins, frame: Frame, number: int, name: str) -> Answer:
+        """The place of what is appended to a list that is empty where it is made; CONTINUE of anything else."""
+        made = given_to(frame.code.function, name)
+        puts = [frame.code.operations[put] for put in filling_of(origins.ev, frame, number)] if made else []
+        if not puts or not all(isinstance(each, s.Display) and not each.elements for each in made):
+            return CONTINUE
+        calls = [put for put in puts if isinstance(put, s.Call) and len(put.arguments) == 1]
+        appends = (frame.code.operations[call.function] for call in calls)
+        if len(calls) < len(puts) or not all(isinstance(o, s.Attribute) and o.name == _APPEND for o in appends):
+            return self._unknown(frame, number) if self.other else None
+        return self._elements(frame, number, origins.any_of(frame, [call.arguments[0].value for call in calls]))
 
     def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Reason | None:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
@@ -549,7 +564,9 @@ class Lives(Property):
             return self._from(found, frame, number, f"what {callee.name} compiled gives it")
         taken = origins.ev.argument(callee, "in_shardings") if known.kind == "jit" else None
         if taken and taken != {Constant(None)}:
-            return self._of_values(origins, taken) if self.asked is not SPLIT else CONTINUE
+            said = self._of_values(origins, taken) if self.asked is not SPLIT else CONTINUE
+            if said != CONTINUE or self.asked is not SPANS:  # if it is not known, arguments that span processes decide
+                return said
         if known.kind == "map":
             if known.mesh is not None:
                 found = self._by_values(origins.ev, callee, known.mesh, "out_specs")

@@ -383,8 +383,10 @@ class Variance(Property):
         known = self.knowledge.get(name)
         arguments = [argument.value for argument in operation.arguments]
         if known is not None and known.counts:
-            own = origins.of_special(frame, number, arguments[0], "__len__") if arguments else None
-            return self._counted(frame, number, self.facets.length.any_of(frame, arguments)) or own
+            given = origins.ev.value(frame, arguments[0]) if arguments else ()
+            if any(isinstance(each, Instance) and origins.ev.objects.attribute(each, "__len__") for each in given):
+                return origins.of_special(frame, number, arguments[0], "__len__")  # not what iterating over it gives
+            return self._counted(frame, number, self.facets.length.any_of(frame, arguments))
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0])
         if known is not None and known.reads:

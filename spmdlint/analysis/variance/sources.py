@@ -6,7 +6,7 @@ a seed of its own (data of a process, which do not tell which one it is), and ra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -73,7 +73,8 @@ class Sources:
         known = self.knowledge.get(callee.name)
         site = Site(frame.ref, number)
         if known is not None and known.source is not None and not known.callback:
-            return self._given(known, len(operation.arguments), site)
+            given = [self.ev.value(frame, argument.value) for argument in operation.arguments]
+            return self._given(known, given, site)
         if known is not None and known.own_by is not None and self._divides(frame, operation, known):
             return Reason(site, f"{known.name}() gives this process's part", "data")
         if callee.name == "builtins.hash" and operation.arguments:
@@ -98,26 +99,25 @@ class Sources:
             return None
         if value.site.number in self._uniform.values(value.site.ref):
             return None
-        return self._given(known, len(value.arguments.positional) + len(value.arguments.keywords), value.site)
+        return self._given(known, [*value.arguments.positional, *(v for _, v in value.arguments.keywords)], value.site)
 
-    def _given(self, known: Known, count: int, site: Site) -> Reason | None:
-        """Why a call of a source with this number of arguments varies; None if it does not."""
-        if known.source is None or (known.unseeded and count):
-            return None
-        if known.at_most is not None and count > known.at_most:
+    def _given(self, known: Known, given: Sequence[Values], site: Site) -> Reason | None:
+        """Why a call of a source with these arguments varies; None if it does not. A seed that is None is not given."""
+        count = sum(certain(each) != Constant(None) for each in given)
+        if known.source is None or (known.at_most is not None and count > known.at_most):
             return None
         seeds = self._seeds_of(known, site.ref)
         if seeds:
             return self._own_seed(known, seeds, site)
-        return Reason(site, f"{known.name}() differs between processes", known.source)
+        return Reason(site, f"{known.name}{'' if known.attribute else '()'} differs between processes", known.source)
 
     def _own_seed(self, known: Known, seeds: list[Site], site: Site) -> Reason | None:
         """Why a draw varies although the program seeds the generator: it gives each process a seed of its own."""
         found: Reason | None = None
         for seed in seeds:
             call = self.ev.project.function(seed.ref).operations[seed.number]
-            given = [argument.value for argument in call.arguments[:1]] if isinstance(call, s.Call) else []
-            found = self.facets.content.any_of(self.ev.free_frame(seed.ref), given)
+            given = passed(call, known.seeded_with, (known.seeded_with,)) if isinstance(call, s.Call) else None
+            found = self.facets.content.of(self.ev.free_frame(seed.ref), given) if given is not None else None
             if found is None:
                 return None  # the choice is the author's
         return drawn(site, found)
@@ -125,19 +125,20 @@ class Sources:
     def _seeds_of(self, known: Known, ref: FunctionRef) -> list[Site]:
         """Where the program that a function belongs to seeds the generator behind a draw that it makes."""
         component = self.ev.project.component
-        seeds = self._seeding.get(known.seeded_by, ()) if known.seeded_by else ()
+        seeds = self._seeding.get((known.seeded_by, known.seeded_with), ())
         own = (site for site in seeds if component[site.ref.path] == component[ref.path])
         return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
 
     @cached_property
-    def _seeding(self) -> Mapping[str, tuple[Site, ...]]:
-        """By seeding function, the calls that give it an argument which is not None by default."""
-        wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
-        found: dict[str, dict[Site, None]] = {}
+    def _seeding(self) -> Mapping[tuple[str, str], tuple[Site, ...]]:
+        """By seeding function and parameter, the calls that pass it an argument which is not None by default."""
+        wanted = {(known.seeded_by, known.seeded_with) for known in self.knowledge.functions.values()}
+        found: dict[tuple[str, str], dict[Site, None]] = {}
         for use in self.reach.applications:
-            if use.applied.name in wanted and self._is_given(use.applied.arguments):
-                found.setdefault(use.applied.name, {})[use.site] = None
-        return {name: tuple(sites) for name, sites in found.items()}
+            for key in (each for each in wanted if each[0] == use.applied.name):
+                if self._is_given(use.applied.arguments, key[1]):
+                    found.setdefault(key, {})[use.site] = None
+        return {key: tuple(sites) for key, sites in found.items()}
 
     def _is_reached(self, ref: FunctionRef) -> bool:
         """Whether anything may run a function: it has callers, or is named in a place other than its definition."""
@@ -152,11 +153,11 @@ class Sources:
             )
         return self._reached[ref]
 
-    def _is_given(self, arguments: Arguments) -> bool:
-        given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]
-        if not given:
+    def _is_given(self, arguments: Arguments, parameter: str) -> bool:
+        given = arguments.keyword(parameter)
+        if given is None and not arguments.positional:
             return arguments.open
-        value = certain(given[0])
+        value = certain(arguments.positional[0] if given is None else given)
         if isinstance(value, Constant):
             return value.value is not None
         return not isinstance(value, Free) or self._is_passed(value, _DEPTH)
@@ -207,8 +208,7 @@ class Sources:
             if isinstance(value, External):
                 known = self.knowledge.get(value.name)
                 if known is not None and known.attribute and known.source is not None:
-                    text = f"{value.name} differs between processes"
-                    return Reason(Site(frame.ref, number), text, known.source)
+                    return self._given(known, (), Site(frame.ref, number))
         return None
 
     def _environment(self, name: Values, site: Site) -> Reason | None:

@@ -25,7 +25,7 @@ from spmdlint.program import summary as s
 _JOINS = "os.path.join"
 _DEPTH = 3
 _TRUTH = ("__bool__", "__len__")
-_PLAIN = frozenset(("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"))
+PLAIN = frozenset(("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"))
 """Bases from libraries whose objects are true unless a class says otherwise."""
 _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
@@ -95,7 +95,7 @@ def _is_an_object(ev: Evaluator, frame: Frame, number: int) -> bool:
 def _is_true(ev: Evaluator, value: Value) -> bool:
     if not isinstance(value, Instance):
         return not isinstance(value, Constant) and truth(frozenset((value,))) is True
-    if any(base not in _PLAIN for base in ev.objects.library_bases(value.cls)):
+    if any(base not in PLAIN for base in ev.objects.library_bases(value.cls)):
         return False
     own = (ev.project.methods(each.ref) for each in ev.objects.lineage(value.cls))
     return not any(name in methods for methods in own for name in _TRUTH)
