@@ -161,7 +161,6 @@ class Hook:
             return
         client, me, count = connected
         if self._folder is not None:
-            self._folder.joining.drop(me)
             self._folder.joined.put(me, {})
         self._process_number = me
         if count == 1:

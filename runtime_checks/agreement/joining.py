@@ -15,7 +15,7 @@ import msgspec
 
 from spmdlint.runtime_checks.records import UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
 from spmdlint.runtime_checks.transport.store import Store
 
 DECISION = "join/decision"
@@ -121,7 +121,7 @@ class Joining:
         self._closes_at = self._began + within + me / CLOSINGS_A_SECOND
         self._pause = FIRST_PAUSE
         self._due = 0.0
-        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._lock = BoundedLock()
         self.decision: Decision | None = None
 
     def register(self) -> bool:

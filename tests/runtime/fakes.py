@@ -152,7 +152,7 @@ class Behind:
 
     def _woken(self, session: Session, _word: Mapping[str, Any]) -> None:
         assert session.background is not None
-        session.background.answer()
+        session.others.answer(calls=session.checks.active)
         session.background.hear()
         session.ending.look()
 
