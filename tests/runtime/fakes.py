@@ -117,7 +117,7 @@ class Job:
 def joining(session: Session, within: float = 60.0, **fields: Any) -> Joining:
     """A process on its way into the checks of its job."""
     mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.job.options.mode, **fields})
-    return Joining(session.job.store, session.me, session.count, mine, within)
+    return Joining(session.job, mine, within)
 
 
 class AlwaysDue(Cadence):
