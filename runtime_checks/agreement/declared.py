@@ -159,7 +159,7 @@ class Ending:
     def _left(self) -> set[int]:
         """The processes that exit, or that their backend has aborted."""
         died = {number for number, told in self._job.states.all().items() if told.get("state") == "died"}
-        return died | set(map(int, self._job.store.texts("left")))
+        return died | {int(name) for name in self._job.store.texts("left") if name.isdigit()}
 
 
 def hosts_service() -> bool:

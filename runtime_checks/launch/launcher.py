@@ -225,9 +225,12 @@ class _Launcher:
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
         now, failed = time.monotonic(), [one.when for one in self._ended.values() if one.status != 0]
-        patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-        if self._leaves_some_waiting(now) or (failed and now > min(failed) + patience):
+        if self._leaves_some_waiting(now):
             self._kill_rest()
+        elif failed:
+            patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
+            if now > min(failed) + patience:
+                self._kill_rest()
 
     def _leaves_some_waiting(self, now: float) -> bool:
         """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``."""
