@@ -25,20 +25,16 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError
 
 _API = ("Status", "assert_equal", "check_replicas", "disable", "enable", "local", "status", "track")
-_ERRORS = ("ChecksFailedError", "DivergenceError")
+_MODULES = {**dict.fromkeys(_API, "api"), **dict.fromkeys(("ChecksFailedError", "DivergenceError"), "errors")}
 
 
 def __getattr__(name: str) -> object:
-    if name in _API:
-        from spmdlint.runtime_checks import api
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(api, name)
-    if name in _ERRORS:
-        from spmdlint.runtime_checks import errors
-
-        return getattr(errors, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_API, *_ERRORS})
+    return sorted({*globals(), *_MODULES})

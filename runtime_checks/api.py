@@ -93,7 +93,7 @@ def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, joi
         return
     decided = _Installed.decided
     if decided is not None:
-        other = overruled(decided, mode, on_divergence, join_within)
+        other = overruled(decided, mode=mode, on_divergence=on_divergence, join_within=join_within)
         if other:
             _tell_once(
                 "enable() does not change what the environment says under python -m spmdlint.runtime_checks: "

@@ -161,7 +161,6 @@ class Hook:
             return
         client, me, count = connected
         if self._folder is not None:
-            self._folder.joining.drop(me)
             self._folder.joined.put(me, {})
         self._process_number = me
         if count == 1:
@@ -189,9 +188,8 @@ class Hook:
         for name, state in session.own.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
-        session.checks.joining = joining = Joining(
-            store, me, count, self._member(session, past), self.options.join_within
-        )
+        member = self._member(session, past)
+        session.checks.joining = joining = Joining(session.job, member, self.options.join_within)
         self.session = session
         if not joining.register():
             # A restarted process has no past to compare, so the checks are over for all.

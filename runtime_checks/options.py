@@ -148,18 +148,12 @@ def end_within() -> float:
     return _number(os.environ, END_VARIABLE, END_WITHIN)
 
 
-def overruled(decided: Options, mode: str | None, on_divergence: str | None, join_within: float | None) -> list[str]:
+def overruled(decided: Options, **asked: object) -> list[str]:
     """What a program asks for that is not what has been decided, each with the variable that decides it."""
-    asked = (
-        ("mode", mode, decided.mode, MODE_VARIABLE),
-        ("on_divergence", on_divergence, decided.on_divergence, POLICY_VARIABLE),
-        ("join_within", join_within, decided.join_within, JOIN_VARIABLE),
-    )
-    return [
-        f"{name} is {there}, not {wanted} ({variable})"
-        for name, wanted, there, variable in asked
-        if wanted is not None and wanted != there
-    ]
+    variables = {"mode": MODE_VARIABLE, "on_divergence": POLICY_VARIABLE, "join_within": JOIN_VARIABLE}
+    there = {name: getattr(decided, name) for name in asked}
+    other = [name for name, wanted in asked.items() if wanted not in (None, there[name])]
+    return [f"{name} is {there[name]}, not {asked[name]} ({variables[name]})" for name in other]
 
 
 def launched_process() -> int | None:

@@ -193,7 +193,6 @@ class HistoryRecord(TypedDict):
     ``given`` has a digest of what calls are given, by their group and number.
     """
 
-    state: str
     end: State
     members: dict[str, list[Count]]
     groups: dict[str, tuple[Count, Hash]]

@@ -39,8 +39,6 @@ class Session:
         self.count = count
         self.retire: Callable[[], object] = lambda: None
         self.job = job = Job(store, me, count, options)
-        if options.ledger is not None or options.mode == "background":
-            store.name_job()
         self.own = own = ThisProcess(
             Values(options.values, options.local_values, options.values_every), _recording(job)
         )
@@ -50,9 +48,7 @@ class Session:
         self.parts = parts = Parts(job, own, others, checks, ending, Setup(job, checks))
         self.guard = checks.guard
         self.provenance = own.provenance
-        self.background: Background | None = None
-        if options.mode == "background":
-            self.background = Background(parts)
+        self.background = Background(parts) if options.mode == "background" else None
         self.health = Health(parts, self.background)
         self.closing = Closing(parts, self.background, self.health.look)
         self._asserted: dict[str, int] = {}
@@ -102,9 +98,8 @@ class Session:
             return  # it may have communicated, and then explains nothing
         own.ledger.quiet[call.program.function] += 1
         group = own.ledger.group(call.program.processes)
-        if self.background is None or not own.quiet.knows(group, call):  # a later call takes the fast path, unseen
-            own.journal.drain()  # only then is the count known
-            own.quiet.note(group, call, group.count, each=self.background is None)
+        own.journal.drain()  # only then is the count known
+        own.quiet.note(group, call, group.count, each=self.background is None)  # there, most take the fast path, unseen
 
     def is_due(self, name: str, every: int) -> bool:
         """Whether a value that is asserted only every N-th time is compared now."""
@@ -115,7 +110,9 @@ class Session:
 def _recording(job: Job) -> Recording | None:
     """The recording of the last calls, if there is a folder; a full disk costs the recording, never the job."""
     own, ledger = job.folder, job.options.ledger
-    folder = folder_of(ledger, job.store.job) if ledger is not None else own.folder if own is not None else None
+    folder = own.folder if own is not None else None
+    if ledger is not None:
+        folder = folder_of(ledger, job.store.name_of_job())
     if folder is None:
         return None
     path = folder / f"{job.me}.ledger"

@@ -28,6 +28,7 @@ def run_pytest(folder: Path, *argv: str, environment: dict[str, str] | None = No
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     kept["COLUMNS"] = "200"
+    kept["PYTEST_DEBUG_TEMPROOT"] = str(folder)  # at its end it deletes the temporary folders of earlier sessions there
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv]
     if environment is None and can_fork(kept):
         forked = Forked(words, {**kept, **OURS_ALONE}, folder)
@@ -153,20 +154,27 @@ def test_beside_them(tmp_path):
 
 
 PARTING = "they_part or differ or one_fails or to_part"
+PASSING = "together or beside"
+
+
+def test_a_job_that_passes_is_one_test_beside_others(tmp_path):
+    pytest.importorskip("jax")
+    (tmp_path / "test_spmd.py").write_text(TESTS)
+    _, text = run_pytest(tmp_path, "-k", PASSING)
+    assert outcomes(text) == {"test_together": "PASSED", "test_beside_them": "PASSED"}, text
+    assert "2 passed, 10 deselected" in text
 
 
 def test_each_process_says_how_it_went(tmp_path):
     pytest.importorskip("jax")
     (tmp_path / "test_spmd.py").write_text(TESTS)
-    _, text = run_pytest(tmp_path, "-k", f"not ({PARTING})")
+    _, text = run_pytest(tmp_path, "-k", f"not ({PARTING} or {PASSING})")
     assert outcomes(text) == {
-        "test_together": "PASSED",
         "test_expected_to_fail": "XFAIL",
         "test_expecting_to_fail_inside": "XFAIL",
         "test_one_expects_to_fail": "FAILED",
-        "test_beside_them": "PASSED",
     }, text
-    assert "1 failed, 2 passed, 2 skipped, 5 deselected, 2 xfailed" in text
+    assert "1 failed, 2 skipped, 7 deselected, 2 xfailed" in text
     assert "process 1 failed as expected, and process 0 did not." in text
     assert "known to fail here" in text
     assert "not on this host" in text
@@ -268,7 +276,7 @@ def test_a_job_over_its_time_is_ended(tmp_path, monkeypatch):
     pytest.importorskip("jax")
     (tmp_path / "test_slow.py").write_text(
         "import time\n\nimport pytest\n\n\n"
-        "@pytest.mark.spmd(processes=1, timeout=5)\ndef test_it():\n    time.sleep(500)\n"
+        "@pytest.mark.spmd(processes=1, timeout=3)\ndef test_it():\n    time.sleep(500)\n"
     )
     _, text = run_pytest(tmp_path)
     assert "1 failed" in text

@@ -98,13 +98,12 @@ class Checks:
 
     def _tell_others(self, told: Aside) -> None:
         """Tell the others; where one way does not work, another may. Who sees the state finds the reason."""
-        job, joining = self._job, self.joining
+        job = self._job
         ways: list[Callable[[], object]] = [
+            lambda: close_door(job.store, told["reason"]),  # without effect where all have joined
             lambda: job.aside.put(told, "job", replace=False),
             lambda: job.put_state(self._own.end_state(ASIDE, None, self.why_inactive)),
         ]
-        if joining is not None:
-            ways.insert(0, lambda: close_door(job.store, told["reason"]))
         if job.options.mode == "background":
             ways.append(job.wake_all)
         folder = job.folder

@@ -19,7 +19,7 @@ from spmdlint.runtime_checks.agreement.checks import Checks, StoodDownError
 from spmdlint.runtime_checks.agreement.this_process import ThisProcess
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.records import State, UnknownRecordError
+from spmdlint.runtime_checks.records import UnknownRecordError
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report, as_text
 from spmdlint.runtime_checks.transport.exchange import Job
@@ -156,12 +156,10 @@ class Ending:
         if self._job.count > 1:
             time.sleep(LAST_STEP)  # whoever is still there when the service goes is aborted by JAX
 
-    def _left(self) -> set[str]:
+    def _left(self) -> set[int]:
         """The processes that exit, or that their backend has aborted."""
-        states = self._job.store.children("state", State)
-        return set(self._job.store.texts("left")) | {
-            name for name, told in states.items() if told.get("state") == "died"
-        }
+        died = {number for number, told in self._job.states.all().items() if told.get("state") == "died"}
+        return died | {int(name) for name in self._job.store.texts("left") if name.isdigit()}
 
 
 def hosts_service() -> bool:

@@ -23,12 +23,11 @@ ENDED = ("finished", "raised", "died")
 
 @dataclass(slots=True)
 class History:
-    """One process: its state, and per group its members, its count and its last calls by index.
+    """One process: how it ended, if it has, and per group its members, its count and its last calls by index.
 
     ``quiet`` are its calls without a collective.
     """
 
-    state: str = "running"
     counts: dict[str, int] = field(default_factory=dict)
     members: dict[str, tuple[int, ...]] = field(default_factory=dict)
     rows: dict[str, dict[int, Row]] = field(default_factory=dict)
@@ -36,14 +35,18 @@ class History:
     last: Row | None = None
     quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
+    @property
+    def state(self) -> str:
+        return self.end.get("state") or "running"
+
     def is_threaded(self, group: str) -> bool:
         """Whether other threads than the main one make calls of a group."""
         return any(row.aside for row in self.rows.get(group, {}).values())
 
 
-def read_history(state: str, rows: Iterable[Row], end: State | None = None) -> History:
+def read_history(rows: Iterable[Row], end: State) -> History:
     """The history of a process from its calls; later calls of a group have higher numbers."""
-    history = History(state=state, end=State() if end is None else end)
+    history = History(end=end)
     for row in rows:
         history.members[row.group] = row.members
         history.rows.setdefault(row.group, {})[row.index] = row
@@ -179,11 +182,10 @@ def _missing(histories: Mapping[int, History], evidence: Evidence) -> Report | N
         where = f", {call_words(call_of, through_helper(call_of))}" if call_of is not None else ""
         others = f"{name_processes(ahead)} came to call {made + 1}{where}"
         calls = {process: _record(evidence, process, row) for process, row in rows.items()}
-        end: State = {**State(), **short[first].end, "state": short[first].state}
         call = Missing(
             made + 1, made, group, others, processes, calls, _quiet(inside, key), threads=_racing(inside, key)
         )
-        return call.report({first: end})
+        return call.report({first: short[first].end})
     return None
 
 
@@ -203,8 +205,6 @@ def ended_report(history: History, group: str) -> ProcessReport:
     last = rows[max(rows)].place() if rows and history.end.get("line") is None else None
     one = ended(history.end, ended_word({**history.end, "state": history.state}), last)
     one.index, one.stack = history.counts.get(group, 0), None
-    if last is not None:
-        one.callers = last["callers"]
     return one
 
 

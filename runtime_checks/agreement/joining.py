@@ -1,9 +1,9 @@
 """Joining: either all processes of a job are checked, or none is.
 
 Each process registers when it enables the checks. One record decides for all, and whoever writes it first decides:
-process 0 as soon as all have registered, any process as soon as two differ, and any process whose patience ends. A
-process that comes later reads the decision and follows it. So no process waits for one that runs without the checks,
-and none is compared with one that began elsewhere.
+process 0 as soon as all have registered or two differ, the next one if a launcher has seen it end, and any process
+whose patience ends. A process that comes later reads the decision and follows it. So no process waits for one that runs
+without the checks, and none is compared with one that began elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import msgspec
 
 from spmdlint.runtime_checks.records import UnknownRecordError, read_record
 from spmdlint.runtime_checks.reporting.sentences import name_processes, sides
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
+from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.store import Store
 
 DECISION = "join/decision"
@@ -112,21 +113,20 @@ def _pasts(members: Mapping[int, Member]) -> dict[int, str]:
 class Joining:
     """One process on its way into the checks. Used by its watcher thread, and by a thread that waits in a call."""
 
-    def __init__(self, store: Store, me: int, count: int, mine: Member, within: float) -> None:
-        self._store = store
-        self._me = me
-        self._count = count
+    def __init__(self, job: Job, mine: Member, within: float) -> None:
+        self._job = job
+        self._store = job.store
         self._mine = mine
         self._began = time.monotonic()
-        self._closes_at = self._began + within + me / CLOSINGS_A_SECOND
+        self._closes_at = self._began + within + job.me / CLOSINGS_A_SECOND
         self._pause = FIRST_PAUSE
         self._due = 0.0
-        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._lock = BoundedLock()
         self.decision: Decision | None = None
 
     def register(self) -> bool:
         """Register this process; returns False if another one of its number has registered before."""
-        key = f"join/member/{self._me}"
+        key = f"join/member/{self._job.me}"
         if self._store.put(key, msgspec.to_builtins(self._mine)):
             return True
         try:
@@ -140,7 +140,7 @@ class Joining:
         with self._lock:
             now = time.monotonic()
             if self.decision is None and now >= self._due:
-                slowest = max(LONGEST_PAUSE, self._count / LOOKS_A_SECOND)
+                slowest = max(LONGEST_PAUSE, self._job.count / LOOKS_A_SECOND)
                 self._pause = min(2 * self._pause, slowest)
                 self._due = now + self._pause
                 self.decision = self._store.get(DECISION, Decision) or self._decide(now)
@@ -162,17 +162,18 @@ class Joining:
         return self.wait()
 
     def _decide(self, now: float) -> Decision | None:
-        expired = now >= self._closes_at
-        if self._me and not expired:
+        expired, job = now >= self._closes_at, self._job
+        if not expired and any(job.gone(process) is None for process in range(job.me)):
             return None
-        found = decide(self._members(), self._count, now - self._began if expired else None)
+        found = decide(self._members(), job.count, now - self._began if expired else None)
         if found is None or self._store.put(DECISION, msgspec.to_builtins(found)):
             return found
         return self._store.get(DECISION, Decision)  # that of another process, which was first
 
     def _members(self) -> dict[int, Member | None]:
         texts = self._store.texts("join/member")
-        return {int(name): _read(text) for name, text in texts.items() if name.isdigit() and int(name) < self._count}
+        known = (name for name in texts if name.isdigit() and int(name) < self._job.count)
+        return {int(name): _read(texts[name]) for name in known}
 
 
 def close_door(store: Store, reason: str) -> None:

@@ -267,9 +267,9 @@ def _then(before: ProcessReport | None) -> str:
     """What a process did after a call that is not counted."""
     if before is None:
         return ""
-    at: Place = {"filename": before.filename, "line": before.line}
+    at = before.told()
     if before.state == "calling":
-        return f"; then it calls {call_words({'function': before.function, **at})}"
+        return f"; then it calls {call_words(at)}"
     if before.state == "raised":
         where = f" at {place(at)}" if place(at) else ""
         return f"; then it raised an exception{where} ({before.detail})"

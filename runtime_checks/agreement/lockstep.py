@@ -59,7 +59,6 @@ class Agreement:
         self._within = within
         self._messages: dict[int, Message] = {}
         self._began = time.monotonic()
-        self._told_wait = False
         self._warn_after = parts.job.options.late_after
         self._life = Life(parts.job, parts.checks, parts.others)
         self._look_after = self._circle_at = 0.0
@@ -83,12 +82,11 @@ class Agreement:
 
     def _hear(self, process: int, milliseconds: int) -> Message | None:
         """The message of a process at this call, or None for now."""
-        if process not in self._messages:
-            told = self._job.hear(self._group.key, self._entry.index, process, milliseconds)
-            if told is None:
-                return None
+        at = self._group.key, self._entry.index
+        told = self._messages.get(process) or self._job.hear(*at, process, milliseconds)
+        if told is not None:
             self._messages[process] = told
-        return self._messages[process]
+        return told
 
     def _hear_all(self) -> None:
         call, me = self._call, self._job.me
@@ -182,9 +180,7 @@ class Agreement:
         single = len({thread for one in self._own.ledger.groups() for thread in tuple(one.threads)}) == 1
         about: WaitRecord = {"group": group.key, "processes": list(group.processes), "single": single}
         mine: WaitRecord = {**about, "counts": self._own.ledger.counts(), **entry.placed()}
-        if not self._told_wait:
-            self._job.waits.say(mine)
-            self._told_wait = True
+        self._job.waits.say(mine)
         if not single:
             return
         waits = {**self._job.waits.all(), me: mine}
@@ -196,8 +192,8 @@ class Agreement:
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
-        entry, job, me = self._entry, self._job, self._job.me
-        still = [process for process in absent if not job.arrived(self._group.key, entry.index, process)]
+        entry, me = self._entry, self._job.me
+        still = [process for process in absent if self._hear(process, 1) is None]
         if len(still) > SHOWN:
             write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
         wheres = self._others.whereabouts(still[:SHOWN])

@@ -49,11 +49,7 @@ class Recorded:
 
     def histories(self) -> dict[int, History]:
         """The histories for the verdict; one without an end may have been killed before its next call."""
-        ends = {process: self.ends.get(process, State()) for process in self.rows}
-        return {
-            process: read_history(ends[process].get("state") or "running", found, ends[process])
-            for process, found in self.rows.items()
-        }
+        return {process: read_history(found, self.ends.get(process, State())) for process, found in self.rows.items()}
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from spmdlint.runtime_checks.records import (
 )
 from spmdlint.runtime_checks.reporting.report import ProcessReport, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import ended_word, unsaid
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 from spmdlint.runtime_checks.transport.packing import unpack
 
@@ -49,17 +49,13 @@ class OtherProcesses(Evidence):
         self._job = job
         self._own = own
         self._number = 0
-        self._asking = BoundedLock(BLOCKED_AFTER)
+        self._asking = BoundedLock()
         self.meanwhile: Callable[[], object] = lambda: None
         self.heard: dict[int, Message] = {}
         self._programs: dict[tuple[int, str], ProgramRecord] = {}
 
     def last_heard(self, process: int) -> Place:
         return self.heard.get(process) or Place()
-
-    def ended(self, process: int) -> State | None:
-        """How another process ended: its state and counts, or None while it runs."""
-        return self.ended_among([process]).get(process)
 
     def ended_among(self, processes: Iterable[int]) -> dict[int, State]:
         """How those of some processes ended that did: one request, as most run."""
@@ -129,8 +125,8 @@ class OtherProcesses(Evidence):
                     pause = min(0.1, pause * 1.5)
         return answers
 
-    def answer(self, *, calls: bool = True) -> None:
-        """Answer the questions of other processes; ``calls`` is whether also those about this one's calls."""
+    def answer(self, *, calls: bool) -> None:
+        """Answer the questions of others; about this one's ``calls`` if the checks are on, as it has seen all then."""
         for asker, question in self._job.asked().items():
             answer: Answer = {**(self._own.told(question) if calls else {}), "number": question.get("number", 0)}
             if question.get("stack"):
@@ -154,8 +150,8 @@ class OtherProcesses(Evidence):
             if process == self._job.me:
                 found[process] = self._read(self._own.history(many))
             elif path is not None:  # it died before it could publish
-                ended = self.ended(process) or State(state="died")
-                found[process] = read_history(str(ended["state"]), read(path), ended)
+                ended = self.ended_among([process]).get(process) or State(state="died")
+                found[process] = read_history(read(path), ended)
             else:
                 living.append(process)
         for process, answer in self.ask(living, {"history": many}).items():
@@ -170,7 +166,7 @@ class OtherProcesses(Evidence):
         calls = [table[place] for place in array("H", places[: len(places) // 2 * 2]) if place < len(table)]
         given = {(group, index): digest for group, index, digest in told["given"]}
         rows = rows_of(calls, told["members"], groups, given=given)
-        history = read_history(told["state"], rows, told["end"])
+        history = read_history(rows, told["end"])
         history.counts.update({key: count for key, (count, _) in groups.items()})
         history.members.update({key: tuple(members) for key, members in told["members"].items()})
         history.quiet = told["quiet"]

@@ -19,11 +19,10 @@ from spmdlint.runtime_checks.records import PreflightRecord
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, diverged
 from spmdlint.runtime_checks.reporting.sentences import first_of
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
 from spmdlint.runtime_checks.transport.exchange import Job
 
 MAX_SOURCES = 400
-MAX_SOURCE_BYTES = 4 << 20
 # Flags that only name output places, or that the number of devices already covers.
 _HARMLESS_FLAG = re.compile(r"dump|_dir=|_path=|_file=|_to=|cache|profile|force_host_platform_device_count")
 MAX_TOLD = 5  # source files named in one line
@@ -86,9 +85,8 @@ def _sources() -> dict[str, str]:
         file = Path(path).resolve()
         if file.is_relative_to(folder) and len(found) < MAX_SOURCES:
             try:
-                if file.stat().st_size <= MAX_SOURCE_BYTES:
-                    digest = hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
-                    found[str(file.relative_to(folder))] = digest
+                digest = hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+                found[str(file.relative_to(folder))] = digest
             except OSError:
                 continue
     return found
@@ -107,7 +105,7 @@ class Setup:
         self._checks = checks
         self._mine: PreflightRecord | None = None
         self._compared = {job.me}
-        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._lock = BoundedLock()
 
     @property
     def compared(self) -> bool:

@@ -47,8 +47,7 @@ class ThisProcess:
         self.racing: set[str] = set()
         self.agreed: dict[str, int] = {}  # the last call of a program that was given the same values on all processes
         self.journal = Journal(self.ledger, recording)
-        self.state = "running"
-        self.end = State()
+        self.end = State()  # empty while it runs
         self._compiling: tuple[str, float] | None = None
         self._explained: OrderedDict[str, ProgramRecord] = OrderedDict()
         self._kept = 0  # arguments in the kept explanations
@@ -159,7 +158,6 @@ class ThisProcess:
         places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
         groups = self.ledger.groups()
         return {
-            "state": self.state,
             "end": self.end,
             "members": {group.key: list(group.processes) for group in groups},
             "groups": {group.key: (group.count, group.prefix) for group in groups},

@@ -27,8 +27,7 @@ class Lateness:
     def __init__(self, job: Job, others: OtherProcesses) -> None:
         self._job = job
         self._others = others
-        self._next: dict[str, float] = {}
-        self._stuck_at: dict[str, object] = {}
+        self._told: dict[str, tuple[object, float]] = {}  # of each group: at which place, and when it is told again
 
     def look(self, group: Group, samples: Mapping[int, Sample], moved: Mapping[int, float], now: float) -> None:
         """Report a hang, if no process has made a call for some time and it was not reported yet."""
@@ -44,12 +43,10 @@ class Lateness:
         place = tuple(sorted((process, sample.serial) for process, sample in samples.items()))
         alone = len(samples) < 2  # all others have made no call
         first = self._job.options.late_after * (1 if behind or alone else AGREEING)
-        if self._stuck_at.get(group.key) != place:
-            self._stuck_at[group.key] = place
-            self._next[group.key] = first
-        if still < max(first, self._next[group.key]):
+        told_at, again = self._told.get(group.key, (None, 0.0))
+        if still < max(first, again if told_at == place else 0.0):
             return
-        self._next[group.key] = 2 * still
+        self._told[group.key] = place, 2 * still
         words = self.words(group, samples, still)
         if words:
             write_error(f"spmdlint: {words}\n")

@@ -20,7 +20,7 @@ from spmdlint.runtime_checks.records import State, read_record
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import Report
 from spmdlint.runtime_checks.reporting.sentences import name_processes
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background.member import Background
@@ -75,7 +75,7 @@ class Leader:
         self._checks, self._ending = parts.checks, parts.ending
         self._background = background
         self._watched: defaultdict[str, _Watched] = defaultdict(_Watched)
-        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._lock = BoundedLock()
         self._proclaimed = False
         self.lateness = Lateness(self._job, parts.others)
 
@@ -91,7 +91,7 @@ class Leader:
             return False
         before = group.processes[: group.processes.index(self._job.me)]
         absent = self._absent(group, before, now) if before else {}
-        return all(self._gone(process) or process in absent for process in before)
+        return all(self._job.gone(process) is not None or process in absent for process in before)
 
     def _absent(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
         """Those that have ended without a call of the group; asked less and less often, while no calls are made."""
@@ -107,9 +107,6 @@ class Leader:
                     watched.absent[process] = Sample(0, 0, state=str(ended.get("state")))
         return watched.absent
 
-    def _gone(self, process: int) -> bool:
-        return self._job.gone(process) is not None
-
     def _look_at(self, group: Group, now: float) -> bool:
         """Compare the samples of a group; returns whether they have led to a verdict."""
         watched = self._watched[group.key]
@@ -118,8 +115,8 @@ class Leader:
         most = max(sample.count for sample in samples.values())
         to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
         differ = watched.differ = {p: what for p in to_check if (what := self._differs_in(group, p, watched))}
-        ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
-        short = {process for process in ended if samples[process].count < most or self._gone(process)}
+        gone = {process for process in samples if self._job.gone(process) is not None}
+        short = gone | {p for p, sample in samples.items() if sample.state in ENDED and sample.count < most}
         uneven = len({sample.count for sample in samples.values()}) > 1
         patience = STUCK_AFTER_ABORT if self._background.hurries else max(STUCK, 2 * self._background.cadence.interval)
         still = now - max(watched.moved.values()) > patience
@@ -172,18 +169,15 @@ class Leader:
     def _inquire(self, group: Group, suspects: Iterable[int], watched: _Watched) -> Report | None:
         """Request the calls of processes that seem to differ, and of some others; returns the verdict, if any."""
         suspected, samples = sorted(suspects)[:ASKED], watched.samples
-        with self._lock:
-            wanted = list(suspected)
-            others = sorted(samples, key=lambda process: (-samples[process].count, process))
-            wanted += [process for process in others if process not in wanted][: max(2, ASKED - len(wanted))]
-            if self._job.me not in wanted:
-                wanted.append(self._job.me)
-            spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
-            all_calls = suspected or len(group.threads) > 1  # calls of threads are told apart from the first on
-            histories = self._others.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self._others)
-            if report is not None and len(group.processes) <= ASKED:
-                report = self._with_all(group, histories, report)
+        others = sorted(samples, key=lambda process: (-samples[process].count, process))
+        others = [process for process in others if process not in suspected][: max(2, ASKED - len(suspected))]
+        wanted = dict.fromkeys([*suspected, *others, self._job.me])
+        spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
+        all_calls = suspected or len(group.threads) > 1  # calls of threads are told apart from the first on
+        histories = self._others.histories(wanted, WINDOW if all_calls else min(WINDOW, USUAL + 2 * spread))
+        report = judge(histories, self._others)
+        if report is not None and len(group.processes) <= ASKED:
+            report = self._with_all(group, histories, report)
         if report is None:
             # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
             for process in suspected:

@@ -20,8 +20,8 @@ from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL
 from spmdlint.runtime_checks.calls.ledger import Group, Trail
 from spmdlint.runtime_checks.recording.journal import ValuedCall
 from spmdlint.runtime_checks.records import State
-from spmdlint.runtime_checks.reporting.sentences import name_processes
-from spmdlint.runtime_checks.transport.bounded import BLOCKED_AFTER, BoundedLock
+from spmdlint.runtime_checks.reporting.sentences import racing_threads
+from spmdlint.runtime_checks.transport.bounded import BoundedLock
 
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
@@ -44,7 +44,7 @@ class Background:
         self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._urgent, self._served = threading.Event(), threading.Event()
-        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._lock = BoundedLock()
         self._hurry_until = 0.0
         self._no_calls = False
 
@@ -83,12 +83,8 @@ class Background:
         """Number the recorded calls; publish and compare when it is time."""
         self.journal.drain()
         self._own.notice_threads()
-        for group in self._own.ledger.groups():
-            if len(group.threads) > 1:
-                self._checks.warn(
-                    f"two threads make parallel calls over {name_processes(group.processes)}; their order is "
-                    "determined only if each waits for the other."
-                )
+        if self._own.racing:
+            self._checks.warn(racing_threads({self._job.me: sorted(self._own.racing)}))
         if self.journal.overrun:
             self._checks.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._checks.active:
@@ -150,27 +146,23 @@ class Background:
             prefix=group.prefix,
             given=group.given,
             serial=self.journal.made,
-            state=self._own.state,
+            state=self._own.end.get("state", "running"),
             call=last.placed() if last is not None and last.program.processes == group.processes else None,
             compiling=self._own.compiling,
         )
 
-    def answer(self) -> None:
-        """Answer the questions of others; once the checks are off, some calls may not have been seen."""
-        self._others.answer(calls=self._checks.active)
-
     def hear(self) -> None:
         """Check whether all have ended, or a process has left the checks."""
         if self._job.marked("over"):
-            self.over = self._own.state != "running"
+            self.over = bool(self._own.end)
         aside = self._job.aside.get("job") if self._checks.active else None
         if aside is not None:
             self._checks.follow_aside(aside)
 
     # Methods for the end.
 
-    def finish(self, state: str, end: State) -> None:
+    def finish(self, end: State) -> None:
         """Publish that no more calls will come."""
         self.journal.drain()
-        self._own.state, self._own.end = state, end
+        self._own.end = end
         self.publish()

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from spmdlint.runtime_checks.records import Argument, ProgramRecord
@@ -80,15 +79,6 @@ def configuration() -> dict[str, str]:
     import jax
 
     return {name: str(getattr(jax.config, name)) for name in CONFIGURATION if hasattr(jax.config, name)}
-
-
-def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]:
-    """Split JAX's "step at /path/train.py:21" into the name and a place without the folder."""
-    if not source or source.startswith("<un"):  # JAX's name for a callable that is not a function
-        return fallback, None
-    name, _, place = source.partition(" at ")
-    path, _, line = place.rpartition(":")
-    return name or fallback, f"{PurePath(path).name}:{line}" if path and line.isdigit() else None
 
 
 def key_order(names: Sequence[str] | None) -> str | None:

@@ -34,11 +34,6 @@ class QuietCalls:
         self._groups: dict[str, Recent[tuple[str, Site | None], QuietRecord]] = {}
         self._lock = threading.Lock()
 
-    def knows(self, group: Group, call: Call) -> bool:
-        """Whether this program was called from this line before."""
-        with self._lock:
-            return (call.program.digest, call.site) in self._groups.get(group.key, ())
-
     def note(self, group: Group, call: Call, after: int, *, each: bool) -> None:
         """Keep a call that was made after so many calls that are compared; ``each`` is whether every one is noted."""
         key = (call.program.digest, call.site)

@@ -96,7 +96,7 @@ class Closing:
         if self._job.folder is not None:
             self._job.folder.states.put(self._job.me, {**state, **self._own.build()})
         if self._background is not None:
-            self._background.finish(outcome.state, state)
+            self._background.finish(state)
         else:
             self._own.publish_quiet(self._job)
         self._job.put_state(state)

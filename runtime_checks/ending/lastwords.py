@@ -28,7 +28,7 @@ from spmdlint.runtime_checks.agreement.parts import Parts
 from spmdlint.runtime_checks.background.member import Background
 from spmdlint.runtime_checks.reporting.printing import write_error
 from spmdlint.runtime_checks.reporting.report import ADVICE_ON, THREADS_RULE
-from spmdlint.runtime_checks.reporting.sentences import capitalized, name_processes, racing_threads
+from spmdlint.runtime_checks.reporting.sentences import call_words, capitalized, name_processes, racing_threads
 from spmdlint.runtime_checks.transport.bounded import OWN
 from spmdlint.runtime_checks.transport.store import StoreLostError
 
@@ -127,8 +127,7 @@ class LastWords:
         last = self._own.ledger.last
         if last is None:
             return ", before its first parallel call"
-        site = f" at {last.site.short}" if last.site is not None else ""
-        return f" after call {last.index} of {name_processes(last.program.processes)}, {last.program.function}{site}"
+        return f" after call {last.index} of {name_processes(last.program.processes)}, {call_words(last.placed())}"
 
     def _tell_others(self, name: str) -> None:
         detail = f"killed by {name}, with which its backend or a native library ended it"

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from spmdlint.runtime_checks.calls.fingerprint import Program, source_identity
+from spmdlint.runtime_checks.calls.fingerprint import Program
 from spmdlint.runtime_checks.calls.frames import entered
 from spmdlint.runtime_checks.owners import owner_of
 
@@ -50,12 +50,16 @@ def name_of(fun: Any, name: str, frame: FrameType) -> str:
 
 
 def identity_of(source: str | None, fallback: str) -> tuple[str, str | None]:
-    """The name of a function and where it is defined, from JAX's "step at /path/train.py:21".
+    """The name of a function and where it is defined, without the folder, from JAX's "step at /path/train.py:21".
 
     A function that JAX jits on behalf of a public one has the name of that: the same on every process.
     """
-    name, place = source_identity(source, fallback)
-    return PUBLIC.get((name, (place or "").partition(":")[0]), name), place
+    if not source or source.startswith(NAMELESS):
+        return fallback, None
+    name, _, place = source.partition(" at ")
+    path, _, line = place.rpartition(":")
+    name, file = name or fallback, PurePath(path).name
+    return PUBLIC.get((name, file), name), f"{file}:{line}" if path and line.isdigit() else None
 
 
 def _search(fun: Any) -> Any:

@@ -151,10 +151,10 @@ class Observer:
         if compiled is None or context is None or self.caller.me not in compiled.process_of:
             return compiled
         if compiled.communication is Communication.YES:
-            program = self._program(compiled, context)
+            known = Known(self._program(compiled, context), compiled)
             context.agreed_module = compiled.module
             used = _used_by(context.jaxpr) if context.broadcast is None else context.broadcast
-            context.agreed = self.caller.call(self._call(program, compiled, context, context.values, used))
+            context.agreed = self.caller.call(self._call(known, context, context.values, used))
         return compiled
 
     def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled | None:
@@ -228,7 +228,7 @@ class Observer:
         if agreed is None and self.thread.in_barrier:
             return None
         used = _used(execute, values) if context.broadcast is None else context.broadcast
-        call = self._call(known.program, known.compiled, context, values, used)
+        call = self._call(known, context, values, used)
         known.broadcasts = call.source is not None
         if call.given and self.background is not None:
             self._look_at(call, sorted(used))
@@ -328,15 +328,8 @@ class Observer:
             undecided=compiled.communication is Communication.UNKNOWN,
         )
 
-    def _call(
-        self,
-        program: Program,
-        compiled: Compiled,
-        context: Context,
-        values: Sequence[Any],
-        used: Collection[int] | None,
-    ) -> Call:
-        site = user_site(sys._getframe(2))
+    def _call(self, known: Known, context: Context, values: Sequence[Any], used: Collection[int] | None) -> Call:
+        program, site = known.program, user_site(sys._getframe(2))
         return Call(
             program=program,
             site=site,
@@ -344,7 +337,7 @@ class Observer:
             names=context.names,
             static=context.static,
             tags=self.own.provenance.tags_of(values),
-            texts=compiled.texts,
+            texts=known.compiled.texts,
             source=is_source(program, sys._getframe(2)),
             given=self.own.values.given(program.function, site, values, used),
         )

@@ -6,7 +6,6 @@ dead processes, and leaves no process behind.
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import shutil
@@ -15,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
@@ -225,13 +224,13 @@ class _Launcher:
 
     def _press_for_end(self) -> None:
         """Once the job is over for one process, the others get so long to end as well."""
-        now, limits = time.monotonic(), []
-        failed = [one for one in self._ended.values() if one.status != 0]
-        if failed:
-            patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
-            limits.append(min(one.when for one in failed) + patience)
-        if self._leaves_some_waiting(now) or now > min(limits, default=math.inf):
+        now, failed = time.monotonic(), [one.when for one in self._ended.values() if one.status != 0]
+        if self._leaves_some_waiting(now):
             self._kill_rest()
+        elif failed:
+            patience = AFTER_VERDICT if self._folder.report() is not None else self._end_within
+            if now > min(failed) + patience:
+                self._kill_rest()
 
     def _leaves_some_waiting(self, now: float) -> bool:
         """Whether one that ended before the job began leaves the others waiting in ``jax.distributed.initialize``."""
@@ -240,7 +239,7 @@ class _Launcher:
         folder, all_started = self._folder, range(self._plan.processes)
         gone = [number for number, one in self._ended.items() if now - one.when > ABSENT_AFTER]
         absent = {number: folder.states.get(number) or State() for number in gone if folder.joined.get(number) is None}
-        running = (number for number in all_started if number not in self._ended)
+        running = (number for number in all_started if number not in self._ended and folder.joined.get(number) is None)
         waiting = {number: site for number in running if (site := folder.joining.get(number)) is not None}
         if absent and waiting:
             self._folder.put_report(absent_from_start(absent, waiting))
@@ -329,16 +328,16 @@ def show(report: Report) -> None:
     """Print the report for a person, if there is something to report, before the linter is asked about it."""
     if _is_long(report):
         width = min(shutil.get_terminal_size().columns, 100)
-        sys.stderr.write("-" * width + "\n" + as_text(report, ()))
+        sys.stderr.write("-" * width + "\n" + as_text(replace(report, explained_by=[])))
     else:
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
         sys.stderr.writelines(f"  Note: {plain(note)}\n" for note in report.notes)
     sys.stderr.flush()
 
 
-def show_findings(report: Report, rules: Container[str] | None = None) -> None:
-    """Print what the linter says of a report that was shown; ``rules`` are its own, if known."""
-    sys.stderr.writelines(f"{plain(line)}\n" for line in (explanation(report, rules) if _is_long(report) else ()))
+def show_findings(report: Report) -> None:
+    """Print what the linter says of a report that was shown."""
+    sys.stderr.writelines(f"{plain(line)}\n" for line in (explanation(report) if _is_long(report) else ()))
     sys.stderr.flush()
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from spmdlint.runtime_checks.agreement.history import judge, read_history
 from spmdlint.runtime_checks.agreement.judging import Evidence
-from spmdlint.runtime_checks.agreement.offline import not_recorded
+from spmdlint.runtime_checks.agreement.offline import load, not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, INTERRUPTED_STATUS
-from spmdlint.runtime_checks.recording.reading import Row, read, read_lines
+from spmdlint.runtime_checks.recording.reading import Row, read
 from spmdlint.runtime_checks.records import Place, State, Verdict
 from spmdlint.runtime_checks.reporting.report import ProcessReport, Report, blaming_threads, diverged, ended, reported
 from spmdlint.runtime_checks.reporting.sentences import (
@@ -192,18 +192,15 @@ def after_death(folder: Path, ended: Mapping[int, Ended], states: States) -> Rep
     """The verdict over the recordings of processes that could no longer report it themselves."""
     if any(told.get("state") == "aside" for told in states.values()):
         return None  # its checks failed: what it recorded is not all
-    histories, programs, omitted = {}, {}, {}
+    recorded, histories = load(folder), {}
     for number, told in states.items():
         status = ended[number].status if number in ended and not ended[number].by_launcher else None
         if not told and status is not None:
             told = State(state="died", detail=unsaid(status))
-        state = str(told.get("state") or "running")
-        histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
-        lines = read_lines(folder / f"{number}.ledger")
-        programs[number], omitted[number] = lines.programs, lines.omitted
-    report = judge(histories, Evidence(programs))
+        histories[number] = read_history(recorded.rows.get(number, ()), told)
+    report = judge(histories, Evidence(recorded.programs))
     if report is not None:
-        report.notes += not_recorded(omitted)
+        report.notes += not_recorded(recorded.omitted)
     return report
 
 

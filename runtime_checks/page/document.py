@@ -17,14 +17,7 @@ from spmdlint.runtime_checks.agreement.offline import Recorded
 from spmdlint.runtime_checks.page.alignment import Aligned, Call, Key, align
 from spmdlint.runtime_checks.records import ModuleDifference, ProgramRecord
 from spmdlint.runtime_checks.reporting.printing import plain
-from spmdlint.runtime_checks.reporting.report import (
-    Report,
-    argument_words,
-    folded,
-    shared,
-    uneven_arguments,
-    uneven_static,
-)
+from spmdlint.runtime_checks.reporting.report import Report, argument_words, folded, shared, uneven
 from spmdlint.runtime_checks.reporting.sentences import capitalized, name_processes
 
 MAX_CELLS = 3_000_000  # rows times processes: above this, the rows around the difference are kept
@@ -168,11 +161,11 @@ def _programs(digests: Iterable[str], known: Mapping[int, Mapping[str, ProgramRe
 
 def _sides(report: Report) -> list[dict[str, Any]]:
     """The processes of the report, equal ones together; ``more`` is how many of their arguments are left out."""
-    uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
+    differing, odd = uneven(report.processes)
     sides = []
     for numbers, process in folded(report.processes):
         static = [(f"{name} = {value}", name in odd) for name, value in (process.static or {}).items()]
-        arguments = [(argument_words(one), str(one.get("path")) in uneven) for one in process.arguments or ()]
+        arguments = [(argument_words(one), str(one.get("path")) in differing) for one in process.arguments or ()]
         arguments.sort(key=lambda argument: not argument[1])
         side = {name: getattr(process, name) for name in ("state", "index", "function", "line", "detail")}
         sides.append(

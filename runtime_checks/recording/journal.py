@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from traceback import walk_stack
 from types import CodeType, FrameType
@@ -98,19 +99,16 @@ class Event:
         return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
 
 
+@dataclass(slots=True)
 class ValuedCall:
     """One call of an event, with the tags of what it is given from the host."""
 
-    __slots__ = ("event", "given", "number")
-
-    def __init__(self, event: Event, given: Given) -> None:
-        self.event = event
-        self.given = given
-        self.number = event.number
+    event: Event
+    given: Given
 
     @property
-    def digest(self) -> int:
-        return given_digest(self.given)
+    def number(self) -> int:
+        return self.event.number
 
 
 class Journal:
@@ -271,6 +269,6 @@ class Journal:
             return [group.given] * len(calls)
         digests = [0] * len(calls)
         for place, call in valued.items():
-            digests[place] = call.digest
+            digests[place] = given_digest(call.given)
             self.given[group.key, group.count + 1 + place] = call.given
         return extend(group.given, group.count, digests)

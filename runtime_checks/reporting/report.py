@@ -152,7 +152,7 @@ def ended(state: State, word: str, last: Place | None = None) -> ProcessReport:
     one.detail, one.stack = state.get("detail"), state.get("stack")
     if one.line is None and last is not None:
         one.function, one.filename, one.line = last.get("function"), last.get("filename"), last.get("line")
-        one.index = one.index or last.get("index")
+        one.index, one.callers = one.index or last.get("index"), list(last.get("callers") or [])
     return one
 
 
@@ -204,32 +204,27 @@ def after_death(
     return report
 
 
-def as_text(report: Report, rules: Container[str] | None = None) -> str:
-    """The report for a person: what differs, then the position of each process, then why and what to do.
-
-    ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
-    up.
-    """
+def as_text(report: Report) -> str:
+    """The report for a person: what differs, then the position of each process, then why and what to do."""
     lines = [f"{report.title}: {report.message}"]
-    uneven, odd = uneven_arguments(report.processes), uneven_static(report.processes)
+    marked = uneven(report.processes)
     for numbers, process in folded(report.processes):
-        lines += ["", *_process_lines(numbers, process, uneven, odd)]
+        lines += ["", *_process_lines(numbers, process, *marked)]
     lines += _module_lines(report.module)
-    lines += explanation(report, rules)
+    lines += explanation(report)
     if report.advice:
         lines += ["", f"  What to do: {report.advice}"]
     lines += [f"  Note: {note}" for note in report.notes]
     return plain("\n".join(lines), MAX_TEXT) + "\n"
 
 
-def explanation(report: Report, rules: Container[str] | None = None) -> list[str]:
+def explanation(report: Report) -> list[str]:
     """What the linter says of a report, in lines."""
     lines = []
     for finding in report.findings:
         lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
-    explained_by = [code for code in report.explained_by if rules is None or code in rules]
-    if explained_by:
-        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
+    if report.explained_by:
+        lines += ["", f"  Rules that may explain it: {', '.join(report.explained_by)} (spmdlint rule CODE)."]
     return lines
 
 
@@ -261,14 +256,13 @@ def shared(texts: Sequence[str]) -> int:
     return next((n for n in range(least) if len({text[n] for text in texts}) > 1), least)
 
 
-def uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
-    """The paths of arguments that are not the same on all processes that make the call."""
-    return _uneven(processes, lambda one: {str(each.get("path")): argument_words(each) for each in one.arguments or ()})
+def uneven(processes: Mapping[str, ProcessReport]) -> tuple[set[str], set[str]]:
+    """The paths of arguments, and the names of static ones, that are not the same on all processes that tell them."""
 
+    def arguments(one: ProcessReport) -> dict[str, str]:
+        return {str(each.get("path")): argument_words(each) for each in one.arguments or ()}
 
-def uneven_static(processes: Mapping[str, ProcessReport]) -> set[str]:
-    """The names of static arguments that are not the same on all processes of which they are known."""
-    return _uneven(processes, lambda one: one.static or {})
+    return _uneven(processes, arguments), _uneven(processes, lambda one: one.static or {})
 
 
 def _uneven(processes: Mapping[str, ProcessReport], say: Callable[[ProcessReport], Mapping[str, str]]) -> set[str]:
@@ -280,7 +274,7 @@ def _uneven(processes: Mapping[str, ProcessReport], say: Callable[[ProcessReport
 
 
 def _process_lines(
-    numbers: Sequence[int], process: ProcessReport, uneven: Container[str], odd: Container[str]
+    numbers: Sequence[int], process: ProcessReport, arguments: Container[str], static: Container[str]
 ) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
     made = ""
@@ -294,18 +288,18 @@ def _process_lines(
         lines.append(f"    called from {', '.join(process.callers)}")
     if process.detail:
         lines.append(f"    {process.detail}")
-    for name, value in sorted((process.static or {}).items(), key=lambda item: item[0] not in odd):
-        lines.append(f"  {'>' if name in odd else ' '} static {name} = {value}")
-    lines += _argument_lines(process.arguments or [], uneven)
+    for name, value in sorted((process.static or {}).items(), key=lambda item: item[0] not in static):
+        lines.append(f"  {'>' if name in static else ' '} static {name} = {value}")
+    lines += _argument_lines(process.arguments or [], arguments)
     if process.stack:
         lines.append("    stack, innermost last:")
         lines += [f"      {frame}" for frame in process.stack[-8:]]
     return lines
 
 
-def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> list[str]:
-    odd = sum(str(argument.get("path")) in uneven for argument in arguments)
-    odd_first = sorted(arguments, key=lambda argument: str(argument.get("path")) not in uneven)
+def _argument_lines(arguments: Sequence[Argument], differing: Container[str]) -> list[str]:
+    odd = sum(str(argument.get("path")) in differing for argument in arguments)
+    odd_first = sorted(arguments, key=lambda argument: str(argument.get("path")) not in differing)
     shown = [
         f"  {'>' if number < odd else ' '} {argument_words(one)}"
         for number, one in enumerate(odd_first[:MAX_ARGUMENTS])
@@ -313,7 +307,7 @@ def _argument_lines(arguments: Sequence[Argument], uneven: Container[str]) -> li
     left = len(arguments) - len(shown)
     if left:
         differ = f", {odd - len(shown)} of which differ" if odd > len(shown) else ""
-        shown.append(f"    and {left} more {'argument' if left == 1 else 'arguments'}{differ}")
+        shown.append(f"    and {count_of(left, 'more argument')}{differ}")
     return shown
 
 

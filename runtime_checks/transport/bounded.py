@@ -43,15 +43,14 @@ def is_own_thread() -> bool:
 class BoundedLock:
     """A lock that is not waited for longer than a request to the store: another thread may hold it and never return."""
 
-    def __init__(self, within: float) -> None:
+    def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._within = within
 
     def __enter__(self) -> None:
         if is_own_thread():
             self._lock.acquire()
-        elif not in_slices(lambda seconds: self._lock.acquire(timeout=seconds), self._within):
-            raise BlockedError(f"another thread of the checks has been at work for more than {self._within:.0f} s")
+        elif not in_slices(lambda seconds: self._lock.acquire(timeout=seconds), BLOCKED_AFTER):
+            raise BlockedError(f"another thread of the checks has been at work for more than {BLOCKED_AFTER:.0f} s")
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

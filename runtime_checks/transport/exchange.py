@@ -113,10 +113,6 @@ class Job:
         """The message of another process at a position, or None for now."""
         return self._calls.wait(group, process, index // BLOCK, index, milliseconds=milliseconds)
 
-    def arrived(self, group: str, index: int, process: int) -> bool:
-        """Whether another process has announced its call at a position."""
-        return self._calls.get(group, process, index // BLOCK, index) is not None
-
     def forget(self, group: str, index: int) -> None:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:

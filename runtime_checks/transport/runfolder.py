@@ -34,16 +34,12 @@ class Files(Generic[T]):
     def get(self, process: int) -> T | None:
         return _read(self.folder / f"{self.name}.{process}", self.kind)
 
-    def drop(self, process: int) -> None:
-        (self.folder / f"{self.name}.{process}").unlink(missing_ok=True)
-
 
 class RunFolder:
     """The folder of a run: beside the files of processes, the report, recordings, and what the launcher announces.
 
     ``ended`` is how processes ended, as their launcher saw it, and ``states`` how they ended or where they are, as they
-    say. ``joining`` is where those are that wait in ``jax.distributed.initialize``, and ``joined`` has all that ever
-    were part of the job.
+    say. ``joining`` is where they entered ``jax.distributed.initialize``, and ``joined`` has all that came out of it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -46,7 +46,6 @@ class Store:
         self._client = client
         self._root = root
         self._bounded = Bounded()
-        self.job = "unnamed"  # the same on all processes of a job, another one for each job, and later for later ones
         self.failures = 0  # requests that failed or were given up
         missing = [name for name in METHODS if not hasattr(client, name)]
         if missing:
@@ -55,11 +54,11 @@ class Store:
                 "use a JAX version that the runtime checks know (0.6.1 or newer)."
             )
 
-    def name_job(self) -> None:
-        """Agree on :attr:`job`: the process that comes first gives the name."""
+    def name_of_job(self) -> str:
+        """A name on which all processes of a job agree, and which sorts after those of earlier jobs."""
         name = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S_%f}"
         told = None if self.put("name/job", JobName(name=name)) else self.get("name/job", JobName)
-        self.job = name if told is None else told["name"]
+        return name if told is None else told["name"]
 
     def put(self, key: str, value: Mapping[str, object], *, replace: bool = False) -> bool:
         """Set a key; returns False if it is already set and ``replace`` is False."""

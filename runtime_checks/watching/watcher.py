@@ -40,13 +40,11 @@ class Watcher:
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
         self._demand = demand
-        self._last_words = None
-        if background is not None and parts.job.folder is None:
-            self._last_words = LastWords(parts, background)
+        alone = parts.job.folder is None
+        self._last_words = LastWords(parts, background) if background is not None and alone else None
         self._wake = threading.Event()
-        self._word = self._abort = self._asked_meanwhile = False
-        if background is not None:
-            self._others.meanwhile = self._answer_meanwhile
+        self._word = self._asked_meanwhile = False
+        self._others.meanwhile = self._answer_meanwhile
         self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
@@ -62,7 +60,8 @@ class Watcher:
     def told(self, word: Word) -> None:
         """Another process has something for this one to look for in the store."""
         self._word = self._asked_meanwhile = True
-        self._abort = self._abort or "abort" in word
+        if "abort" in word and self._background is not None:
+            self._background.hasten()
         self._wake.set()
 
     def wait_for_abort(self) -> None:
@@ -124,7 +123,7 @@ class Watcher:
             return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
-            self._others.answer()
+            self._others.answer(calls=checks.active)
             ending.look()
         if ending.verdict is not None:
             self._enforce()
@@ -161,22 +160,19 @@ class Watcher:
             self._asked = now
             background.hear()
             ending.look()
-        if self._abort:
-            self._abort = False
-            background.hasten()
         if ending.verdict is None:
             background.tick()
         if word:
-            background.answer()
+            self._others.answer(calls=self._checks.active)
         if not self._setup.compared and now - self._looked_at_setup > SETUP * interval:
             self._looked_at_setup = now
             self._look_at_setup()
 
     def _answer_meanwhile(self) -> None:
         """Answer while this thread itself waits for answers; what else it was woken for is left to the next look."""
-        if self._asked_meanwhile and self._background is not None and threading.current_thread() is self._thread:
+        if self._asked_meanwhile and threading.current_thread() is self._thread:
             self._asked_meanwhile = False
-            self._background.answer()
+            self._others.answer(calls=self._checks.active)
 
     def _look_at_setup(self) -> None:
         """Compare with one process; if all do so, all pairs are compared."""

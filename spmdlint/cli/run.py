@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace, words: tuple[str, ...]) -> int:
             ledger_folder=ledgers,
         )
         report, status = launcher.launch(plan)
-        launcher.show_findings(report, _codes() if report.explained_by else None)
+        launcher.show_findings(report)
         # A disk that is full by now costs the files, not the verdict.
         if options.html is not None and ledgers is not None:
             _guarded(lambda: _write_page(report, words, [ledgers, *before], options.html))
@@ -207,13 +207,3 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
-
-
-def _codes() -> frozenset[str] | None:
-    """The codes of the linter's rules; None if they do not load, which must not cost the report."""
-    from spmdlint.rule import load_rules
-
-    try:
-        return frozenset(rule.code for rule in load_rules())
-    except UsageError:
-        return None

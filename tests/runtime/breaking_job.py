@@ -155,7 +155,7 @@ def program():
 
 
 if PLAN.get("what") == "block":  # what never comes is waited for as ever, but not as long
-    others.ANSWERS_WITHIN, others.ASK_EVERY, others.SILENT = 1.0, 1.0, 3.0
+    others.ANSWERS_WITHIN, others.ASK_EVERY, others.SILENT = 0.5, 0.5, 2.0
     watcher.STOPS_WITHIN = exchange.STOPS_WITHIN = 1.0
 
 break_steps()

@@ -117,7 +117,7 @@ class Job:
 def joining(session: Session, within: float = 60.0, **fields: Any) -> Joining:
     """A process on its way into the checks of its job."""
     mine = Member(**{"token": f"token {session.me}", "version": "1", "mode": session.job.options.mode, **fields})
-    return Joining(session.job.store, session.me, session.count, mine, within)
+    return Joining(session.job, mine, within)
 
 
 class AlwaysDue(Cadence):
@@ -152,7 +152,7 @@ class Behind:
 
     def _woken(self, session: Session, _word: Mapping[str, Any]) -> None:
         assert session.background is not None
-        session.background.answer()
+        session.others.answer(calls=session.checks.active)
         session.background.hear()
         session.ending.look()
 

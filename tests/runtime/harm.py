@@ -24,7 +24,6 @@ from tests.runtime.jobs import start
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("harm_job.py")
 LIMIT = 120.0  # seconds; silent checks are waited for up to 20 s, at the start, at a call and at the end
-JOIN_WITHIN = 4.0  # seconds, as in the job
 KINDS = ("absent", "late", "mode", "policy", "record", "layer", "seam", "end", "silent")
 GARBAGE = ("", "not json", "{}", "[]", "null", "1e400", '{"index": NaN}', '{"count": -1, "verdict": 5, "state": []}')
 HOW = ("overwrite", "delete", "beside", "all")

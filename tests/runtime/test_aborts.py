@@ -201,15 +201,21 @@ if me == 0:
 time.sleep(60)
 """
 )
-# Whoever asks the store of a process that stands still waits for the answer without an end.
+# Whoever asks the store of a process that stands still waits for the answer without an end: as long as it lives.
 STOPPED = (
     LEFT
     + """
 import subprocess
+pipe = "called" + ".pipe"
 if me == 0:
-    subprocess.Popen(["/bin/sh", "-c", f"sleep 8; kill -9 {os.getpid()}"], stdout=-3, stderr=-3)
+    os.mkfifo(pipe)
+    words = ["/bin/sh", "-c", 'cat "$0"; kill -9 "$1"', pipe, str(os.getpid())]
+    subprocess.Popen(words, stdout=-3, stderr=-3)
     os.kill(os.getpid(), 19)
-time.sleep(1.5)
+while not os.path.exists(pipe):
+    time.sleep(0.05)
+alive = open(pipe, "w")
+time.sleep(1)
 threading.Thread(target=ctypes.CDLL(None).abort).start()
 time.sleep(60)
 """

@@ -187,7 +187,7 @@ def test_on_one_process_only_it_ends_the_checks_in_all(mode: str, who: int, tmp_
 def test_who_comes_long_after_one_has_left_steps_aside_too(tmp_path: Path) -> None:
     """A process that has called it does not wait for long."""
     source = ONE_ONLY.replace("JOIN", IN_A_JOB.replace("MODE", "background")).replace("WHO", "0")
-    ended = alone(tmp_path, source.replace("LATER", "if me == 1: time.sleep(6)"))
+    ended = alone(tmp_path, source.replace("LATER", "if me == 1: time.sleep(5)"))
     assert [status for status, _ in ended] == [0, 0], ended
     assert all("diverged" not in output for _, output in ended), ended
     assert (

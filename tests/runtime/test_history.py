@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.agreement.history import History, judge, read_histo
 from spmdlint.runtime_checks.agreement.judging import Evidence
 from spmdlint.runtime_checks.calls.given import SOURCE, UNUSUAL, USUAL
 from spmdlint.runtime_checks.recording.reading import Row
-from spmdlint.runtime_checks.records import GivenRecord, ProgramRecord
+from spmdlint.runtime_checks.records import GivenRecord, ProgramRecord, State
 from spmdlint.runtime_checks.reporting.report import ADVICE, ADVICE_ON
 
 ALL = (0, 1, 2)
@@ -20,7 +20,6 @@ Call = tuple[str, tuple[int, ...]]
 
 def history(calls: list[Call], state: str = "running", forget: int = 0) -> History:
     """A process that made these calls; the digest of a call is its function's name."""
-    made = History(state=state)
     prefixes: dict[tuple[int, ...], str] = {}
     counts: dict[str, int] = {}
     rows = []
@@ -30,7 +29,7 @@ def history(calls: list[Call], state: str = "running", forget: int = 0) -> Histo
         prefixes[group] = f"{prefixes.get(group, '')}/{function}"
         others = {name: count for name, count in counts.items() if name != key}
         rows.append(Row(key, group, counts[key], prefixes[group], function, function, "train.py", line, others))
-    made = read_history(state, rows[forget:])
+    made = read_history(rows[forget:], State(state=state))
     made.counts.update(counts)
     return made
 

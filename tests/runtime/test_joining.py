@@ -14,11 +14,11 @@ import pytest
 from spmdlint.runtime_checks.agreement import joining as joins
 from spmdlint.runtime_checks.agreement.joining import Decision, Joining, Member, close_door, decide
 from spmdlint.runtime_checks.ending import closing
-from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.options import JOIN_WITHIN_REHEARSAL, Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.transport.store import Store
 from tests.runtime.fakes import FakeClient, Job, call, joining
-from tests.runtime.jobs import alone
+from tests.runtime.jobs import PRELUDE, alone, rehearse
 
 SAME = Member(token="t", version="1", mode="lockstep", policy="raise")
 
@@ -313,3 +313,29 @@ def test_a_store_that_refuses_at_the_end_is_borne(monkeypatch: pytest.MonkeyPatc
     assert job.run(body) == {}
     assert next(refused, None) is None
     assert all(session.checks.active and session.checks.joining is None for session in job.sessions)
+
+
+# Process 0 is killed before process 1 has registered, so that it can not decide.
+KILLED = """
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.agreement import joining
+register = joining.Joining.register
+def after_the_death(self):
+    while self._job.me == 1 and self._job.gone(0) is None:
+        time.sleep(0.05)
+    return register(self)
+joining.Joining.register = after_the_death
+jax.distributed.initialize()
+if os.environ["SPMDLINT_PROCESS"] == "0":
+    os.kill(os.getpid(), 9)
+runtime_checks.assert_equal(1, "one")  # call
+"""
+
+
+def test_who_is_killed_before_it_decides_is_not_waited_for(tmp_path: Path) -> None:
+    program = tmp_path / "killed.py"
+    program.write_text(PRELUDE.partition("jax.distributed.initialize()\n")[0] + KILLED)
+    run = rehearse(tmp_path, program)
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert run.line(1) == run.marked("call")
+    assert run.seconds < JOIN_WITHIN_REHEARSAL / 2, run.output

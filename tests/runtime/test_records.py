@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -88,16 +89,16 @@ def test_what_a_waiting_process_writes_is_read_as_a_whole() -> None:
         for step in range(2 - session.me):
             call(session, "step", (0, 1), line=step)
         if session.me:
-            session.others.answer()
+            session.others.answer(calls=True)
             session.others.whereabouts([0])
 
     Job(2, client=client).run(body)
     assert set(checked(client)) >= {"call", "question", "state", "verdict"}
 
 
-def test_what_is_written_behind_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_behind_is_read_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fakes, "FakeClient", Written)
-    job = Behind(3)
+    job = Behind(3, ledger=tmp_path)
     try:
         for me in range(3):
             job.make(me, "step", times=3)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.rule import load_rules
 from spmdlint.runtime_checks.agreement.verdict import compare
 from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.launch.result import absent_from_start
@@ -131,12 +132,11 @@ def test_every_kind_has_rules_and_advice() -> None:
     assert EXPLAINED_BY.keys() == ADVICE.keys()
 
 
-def test_the_text_names_only_rules_that_can_be_looked_up() -> None:
+def test_the_rules_that_may_explain_a_kind_can_be_looked_up() -> None:
     report = diverged("missing", "words", 3, {})
     assert "may explain it: SPMD301, SPMD303," in as_text(report)
-    assert "may explain it: SPMD301 (" in as_text(report, {"SPMD301", "SPMD999"})
-    assert "may explain it" not in as_text(report, set())
-    assert report.explained_by == list(EXPLAINED_BY["missing"])
+    known = {rule.code for rule in load_rules()}
+    assert {code for codes in EXPLAINED_BY.values() for code in codes} <= known
 
 
 def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:

@@ -29,11 +29,9 @@ def test_a_client_that_lacks_what_is_needed_is_refused_in_words(name: str) -> No
 
 
 def test_a_job_has_one_name_and_another_job_another() -> None:
-    """Recordings and report files are named after it."""
+    """Recordings are named after it."""
     stores = [Store(client, "job") for client in (*[FakeClient()] * 2, FakeClient())]
-    for store in stores:
-        store.name_job()
-    first, second, other = (store.job for store in stores)
+    first, second, other = (store.name_of_job() for store in stores)
     assert first == second != other
 
 
@@ -41,7 +39,7 @@ def test_a_name_of_a_job_that_leads_to_another_folder_is_refused() -> None:
     client = FakeClient()
     client.key_value_set("job/name/job", '{"name": "../../mine"}')
     with pytest.raises(UnknownRecordError, match="name/job"):
-        Store(client, "job").name_job()
+        Store(client, "job").name_of_job()
 
 
 def refusing() -> FakeClient:
