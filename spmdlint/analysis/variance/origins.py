@@ -148,7 +148,7 @@ class Origins:
     def _step(self, frame: Frame, number: int) -> Reason | None:
         if number in self._uniform.values(frame.ref):
             return None
-        operation = self.ev.function(frame).operations[number]
+        operation = _attribute_by_name(frame, self.ev.function(frame).operations[number])
         answer = self.property.step(self, frame, number, operation)
         if answer != CONTINUE:
             return answer
@@ -679,3 +679,13 @@ def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[i
     if answer is None:
         return left, right
     return (right,) if answer == (operation.operator == "and") else (left,)
+
+
+def _attribute_by_name(frame: Frame, operation: s.Operation) -> s.Operation:
+    """The read of an attribute that ``getattr(value, "name")`` is, also with a default; any other operation itself."""
+    if isinstance(operation, s.Call) and len(operation.arguments) > 1:
+        value, name, *_ = (argument.value for argument in operation.arguments)
+        callee, given = frame.code.operations[operation.function], frame.code.operations[name]
+        if isinstance(callee, s.Load) and callee.name == "getattr" and isinstance(given, s.Const):
+            return s.Attribute(value, str(given.value))
+    return operation
