@@ -88,6 +88,5 @@ class ProcessHash(Rule):
             place=place,
             help="Sort by something that is the same on every process, such as a name or a number.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain()),
-            fix=program.mending.without_key(source.site) if source.site.ref.path == place.path else None,
             cause=program.cause(reason),
         )

@@ -29,10 +29,4 @@ class AddKeyword(_Change, frozen=True):
     value: str
 
 
-class RemoveKeyword(_Change, frozen=True):
-    """Do not pass a keyword argument in a call."""
-
-    name: str
-
-
-Change: TypeAlias = Wrap | AddKeyword | RemoveKeyword
+Change: TypeAlias = Wrap | AddKeyword

@@ -114,21 +114,6 @@ CASES = {
         None,
         None,
     ),
-    "a key that differs": (
-        "def f(x):\n    for n in sorted(x, key=id):\n        total(n)\n",
-        None,
-        "def f(x):\n    for n in sorted(x):\n        total(n)\n",
-    ),
-    "a key that differs, over several rows": (
-        "def f(x):\n    for n in sorted(\n        x,  # all\n        key=id,\n    ):\n        total(n)\n",
-        None,
-        "def f(x):\n    for n in sorted(\n        x,  # all\n    ):\n        total(n)\n",
-    ),
-    "a key that differs, with a comment": (
-        "def f(x):\n    for n in sorted(x, key=(id)  # why\n                    ):\n        total(n)\n",
-        None,
-        "def f(x):\n    for n in sorted(x  # why\n                    ):\n        total(n)\n",
-    ),
     "a map without a name": (
         SUM + "g = jax.pmap( (f) )\n",
         None,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spmdlint.changes import AddKeyword, Change, RemoveKeyword, Wrap
+from spmdlint.changes import AddKeyword, Change, Wrap
 from spmdlint.diagnostics import Fix
 from spmdlint.fixes.apply import apply
 from spmdlint.fixes.making import EditMaker
@@ -110,20 +110,5 @@ def test_one_more_keyword(text):
 
     def change(node: ast.Call) -> Change | None:
         return AddKeyword(*places(node), "added", "'x'") if node.args or node.keywords else None
-
-    check(text, ast.Call, change, expect)
-
-
-@texts()
-def test_one_keyword_less(text):
-    def expect(node: ast.Call) -> ast.expr:
-        return ast.Call(node.func, node.args, [each for each in node.keywords if each is not last(node)])
-
-    def last(node: ast.Call) -> ast.keyword | None:
-        return next((each for each in reversed(node.keywords) if each.arg is not None), None)
-
-    def change(node: ast.Call) -> Change | None:
-        found = last(node)
-        return RemoveKeyword(*places(node), found.arg) if found is not None and found.arg is not None else None
 
     check(text, ast.Call, change, expect)

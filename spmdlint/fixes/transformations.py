@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from spmdlint.changes import AddKeyword, Change, RemoveKeyword, Wrap
+from spmdlint.changes import AddKeyword, Change, Wrap
 from spmdlint.diagnostics import Edit
 from spmdlint.program.layout import Span
 from spmdlint.program.positions import line_starts
@@ -102,27 +102,6 @@ def _with_keyword(node: cst.BaseExpression, change: AddKeyword) -> cst.BaseExpre
     return node.with_changes(args=[*before, last, added])
 
 
-def _without_keyword(node: cst.BaseExpression, change: RemoveKeyword) -> cst.BaseExpression | None:
-    if not isinstance(node, cst.Call):
-        return None
-    args = list(node.args)
-    numbers = [n for n, each in enumerate(args) if each.keyword is not None and each.keyword.value == change.name]
-    if len(numbers) != 1:
-        return None
-    (number,) = numbers
-    gone = args.pop(number)
-    if number and number == len(args):  # it was the last one: what closed it closes the one before it
-        before = args[-1]
-        comma, after = gone.comma, gone.whitespace_after_arg
-        between = before.comma.whitespace_after if isinstance(before.comma, cst.Comma) else _NOWHERE
-        if isinstance(comma, cst.Comma):
-            comma = comma.with_changes(whitespace_after=_with_first_row_of(between, comma.whitespace_after))
-        else:
-            after = _with_first_row_of(between, after)
-        args[-1] = before.with_changes(comma=comma, whitespace_after_arg=after)
-    return node.with_changes(args=args)
-
-
 def _beside_others(argument: cst.Arg) -> cst.Arg:
     """An argument that need not be the only one: a generator is then in parentheses of its own."""
     value = argument.value
@@ -163,5 +142,4 @@ def _with_first_row_of(
 _MAKING: Mapping[type[Change], Callable[[cst.BaseExpression, Any], cst.BaseExpression | None]] = {
     Wrap: _wrapped,
     AddKeyword: _with_keyword,
-    RemoveKeyword: _without_keyword,
 }

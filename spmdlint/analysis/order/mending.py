@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values, certain
 from spmdlint.analysis.variance.origins import Origins
-from spmdlint.changes import RemoveKeyword, Wrap
+from spmdlint.changes import Wrap
 from spmdlint.diagnostics import Applicability, Edit, Fix, Place
 from spmdlint.program import summary as s
 
@@ -74,18 +74,6 @@ class Mending:
         if known is None or not known.gives_strings:
             return None
         return self._sorted(frame, source.number, "safe")
-
-    def without_key(self, source: Site) -> Fix | None:
-        """The fix that drops the key of ``sorted(x, key=id)``: the elements must be comparable themselves."""
-        frame = self.ev.free_frame(source.ref)
-        function = self.ev.function(frame)
-        call = function.operations[source.number]
-        if not isinstance(call, s.Call) or len(call.arguments) != 2 or call.arguments[1].keyword != "key":
-            return None
-        if not all(map(_sortable, self._contents(frame, call.arguments[0].value))):
-            return None
-        change = RemoveKeyword(*_ends(self._place(frame, source.number)), "key")
-        return Fix("unsafe", "Sort by the elements themselves.", change=change)
 
     def _target(self, frame: Frame, number: int, depth: int = _DEPTH) -> int | None:
         """The value to sort: inside everything that passes elements on in the order in which it gets them."""

@@ -32,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
     Unknown,
     Value,
     certain,
+    text,
     truth,
 )
 from spmdlint.analysis.variance import outside
@@ -58,6 +59,7 @@ from spmdlint.program.uniform import Uniform
 CONTINUE: Literal["continue"] = "continue"
 Answer: TypeAlias = Reason | Literal["continue"] | None
 """Of one operation: why it has a property, None if it has not, or CONTINUE to look further back."""
+_BY_NAME = frozenset(("getattr",))
 CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.BoolOp, s.Enter)
 """The operations that hand on a value as it is, for properties that computing ends."""
 
@@ -148,12 +150,19 @@ class Origins:
     def _step(self, frame: Frame, number: int) -> Reason | None:
         if number in self._uniform.values(frame.ref):
             return None
-        operation = _attribute_by_name(frame, self.ev.function(frame).operations[number])
+        operation = self._read(frame, number)
         answer = self.property.step(self, frame, number, operation)
         if answer != CONTINUE:
             return answer
         found = self._further(frame, number, operation)
         return found if found is not None else self.property.beyond(self, frame, number, operation)
+
+    def _read(self, frame: Frame, number: int) -> s.Operation:
+        """An operation; for ``getattr(value, "name")``, also with a default, the read of the attribute that it is."""
+        named = frame.code.calls_named(_BY_NAME).get(number)
+        given = [argument.value for argument in named.arguments] if named is not None else []
+        name = text(self.ev.value(frame, given[1])) if len(given) > 1 else None
+        return s.Attribute(given[0], name) if name is not None else frame.code.operations[number]
 
     def callees(self, frame: Frame, call: s.Call) -> Sequence[Value]:
         """The values that a call may call, in order."""
@@ -679,13 +688,3 @@ def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[i
     if answer is None:
         return left, right
     return (right,) if answer == (operation.operator == "and") else (left,)
-
-
-def _attribute_by_name(frame: Frame, operation: s.Operation) -> s.Operation:
-    """The read of an attribute that ``getattr(value, "name")`` is, also with a default; any other operation itself."""
-    if isinstance(operation, s.Call) and len(operation.arguments) > 1:
-        value, name, *_ = (argument.value for argument in operation.arguments)
-        callee, given = frame.code.operations[operation.function], frame.code.operations[name]
-        if isinstance(callee, s.Load) and callee.name == "getattr" and isinstance(given, s.Const):
-            return s.Attribute(value, str(given.value))
-    return operation
