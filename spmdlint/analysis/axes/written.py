@@ -56,7 +56,7 @@ class Places:
     def of_list(self, site: Site) -> tuple[Reason, ...]:
         """The steps from where the list passed to a collective is written to the call; none if written in the call."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
-        for _, given in says_who(self.ev, frame, call) if call is not None else ():
+        for given in says_who(self.ev, frame, call) if call is not None else ():
             found = self._lists.of(frame, given)
             if found is not None and found.site != Site(frame.ref, given):
                 return tuple(found.chain())

@@ -393,18 +393,14 @@ def _outermost(outer: Way, inner: Way) -> Way:
     return outer if _STRENGTH[outer] >= _STRENGTH[inner] else inner
 
 
-def says_who(evaluator: Evaluator, frame: Frame, call: Call) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
+def says_who(evaluator: Evaluator, frame: Frame, call: Call) -> Iterator[int]:
     """The arguments of a collective that say which devices take part, and how."""
     callee = evaluator.callee(frame, call)
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-    if known is not None and known.permutation is not None:
-        given = passed(call, known.permutation, known.positional)
+    for parameter in (known.permutation, known.groups) if known is not None else ():
+        given = passed(call, parameter, known.positional) if known is not None and parameter is not None else None
         if given is not None:
-            yield "permutation", given
-    if known is not None and known.groups is not None:
-        given = passed(call, known.groups, known.positional)
-        if given is not None:
-            yield "groups", given
+            yield given
 
 
 class Contexts:

@@ -109,12 +109,14 @@ class DoneByAllSearch:
         told: set[str] = set()
         for number, name, unset, bound in (*self._runs(frame), *self._names(frame), *self._fields(frame)):
             key = name if bound else ""
-            if key in told or handles(self.ev, frame, number, "AttributeError", "NameError"):
+            tried = handles(self.ev, frame, number, "AttributeError", "NameError")
+            if key in told or tried or (bound and _may_be_left_out(frame, number)):
                 continue
-            path = self._reached_by_all(frame, number, self._starting.__contains__ if not bound else _any)
+            concerns = self._starting.__contains__ if not bound else _is_program if "." in name else bool
+            path = self._reached_by_all(frame, number, concerns)
             asks = s.Const(name.rpartition(".")[2])  # hasattr(self, "name")
-            inside = (frame.ref, *(call.ref for call in path or ()))
-            if path is not None and not any(asks in self.ev.code(ref).operations for ref in inside):
+            asking = (asks in self.ev.code(at.ref).operations for at in (Site(frame.ref, number), *(path or ())))
+            if path is not None and not any(asking):
                 told.add(key)
                 yield DoneByAll(Site(frame.ref, number), name, False, unset, bound, path)
 
@@ -136,45 +138,39 @@ class DoneByAllSearch:
         formals = {formal.name for formal in function.formals}
         for number, load in frame.code.of_kind(s.Load):
             if load.name not in formals and function.binds(load.name):
-                stores = frame.code.flow.reaching(number, load.name)
-                unset = self._in_one_arm(frame, stores, function.block_of[number])
+                before = frame.code.flow.reaching(number, load.name)
+                unset = self._in_one_arm(frame, before, function.block_of[number])
                 if unset is not None:
                     yield number, load.name, unset, True
 
     def _fields(self, frame: Frame) -> Iterator[_Unset]:
-        """The reads of fields of an object's own that only some processes ever set."""
-        cls = self.ev.project.enclosing_class(frame.ref)
-        receiver = next((formal.name for formal in frame.code.function.formals), None)
-        unset = self._unset_fields(cls) if cls is not None else {}
-        for number, read in frame.code.of_kind(s.Attribute) if unset else ():
-            base = frame.code.operations[read.base]
-            if read.name in unset and isinstance(base, s.Load) and base.name == receiver:
-                yield number, f"{receiver}.{read.name}", unset[read.name], True
+        """The reads of fields that only some processes ever set, in methods that always read them of their own object.
+
+        A condition may well hold on the same processes only.
+        """
+        cls, code = self.ev.project.enclosing_class(frame.ref), frame.code
+        unset = self._unset_fields(cls) if cls is not None and code.function.formals else {}
+        for block, number, read in code.each((s.Attribute,)) if unset else ():
+            base = code.operations[read.base]
+            mine = isinstance(base, s.Load) and base.name == code.function.formals[0].name
+            if mine and read.name in unset and block in self.reach.certainty.blocks(frame):
+                yield number, f"self.{read.name}", unset[read.name], True
 
     def _unset_fields(self, cls: FunctionRef) -> Mapping[str, Reason]:
         """The fields of a class and its subclasses that only some processes set, and why."""
-        if (known := self._unset.get(cls)) is not None:
-            return known
-        objects, found = self.ev.objects, self._unset.setdefault(cls, {})
-        made = objects.class_of(cls)
-        kin = [each.ref for each in (*objects.lineage(made), *objects.subclasses.get(cls, ()))]
-        if not PLAIN.issuperset(objects.library_bases(made)):
-            return found
-        stores: dict[str, dict[FunctionRef, list[int]]] = {}
-        for method, name, number in (
-            (at, name, n) for ref in kin for name, sites in objects.attribute_stores(ref).items() for at, n in sites
-        ):
-            stores.setdefault(name, {}).setdefault(method, []).append(number)
-        declared = {name for ref in kin for name in self.ev.project.function(ref).stores}
-        for name in stores.keys() - declared:
-            reasons = [
-                self._in_one_arm(self.ev.free_frame(method), numbers, None)
-                or called_by_some(self.content, self.control, method)
-                for method, numbers in stores[name].items()
-            ]
-            if reasons[0] is not None and None not in reasons:
-                found[name] = reasons[0]
-        return found
+        if cls not in self._unset:
+            objects, made = self.ev.objects, self.ev.objects.class_of(cls)
+            kin = [each.ref for each in (*objects.lineage(made), *objects.subclasses.get(cls, ()))]
+            declared = {name for ref in kin for name in self.ev.project.function(ref).stores}
+            why: dict[str, list[Reason | None]] = {}
+            for name, sites in (each for ref in kin for each in objects.attribute_stores(ref).items()):
+                for method in dict.fromkeys(at for at, _ in sites):
+                    stores = [number for at, number in sites if at == method]
+                    some = self._in_one_arm(self.ev.free_frame(method), stores, None)
+                    why.setdefault(name, []).append(some or called_by_some(self.content, self.control, method))
+            surely = why.keys() - declared if PLAIN.issuperset(objects.library_bases(made)) else frozenset[str]()
+            self._unset[cls] = {name: each for name in surely if None not in why[name] for each in why[name] if each}
+        return self._unset[cls]
 
     def _in_one_arm(self, frame: Frame, stores: Collection[int], use: int | None) -> Reason | None:
         """Why only some processes make any of these stores: they are in one arm of a branch that tells these apart.
@@ -184,11 +180,10 @@ class DoneByAllSearch:
         block_of, flow = frame.code.function.block_of, frame.code.flow
         for branch in self.control.choosing(frame, stores, use):
             alike = any(all(block_of[each] in arm for each in stores) for arm in (branch.yes, branch.no))
-            around = set(flow.loops_around(branch.block)) if alike and use is not None else set[int]()
-            if alike and around.isdisjoint(flow.loops_around(use) if use is not None else ()):
-                found = of_truth(self.content, frame, branch.test)
-                if found is not None and tells_who(found):
-                    return Reason(Site(frame.ref, branch.test), "whether it is set depends on this", found.kind, found)
+            again = {*flow.loops_around(branch.block)} & {*(flow.loops_around(use) if use is not None else ())}
+            found = of_truth(self.content, frame, branch.test) if alike and not again else None
+            if found is not None and tells_who(found):
+                return Reason(Site(frame.ref, branch.test), "whether it is set depends on this", found.kind, found)
         return None
 
     def _gathers_before(self, frame: Frame, number: int) -> Site | None:
@@ -240,8 +235,15 @@ class DoneByAllSearch:
         return None
 
 
-def _any(_: FunctionRef) -> bool:
-    return True
+def _may_be_left_out(frame: Frame, number: int) -> bool:
+    """Whether an operation is in an operand that ``and``, ``or`` or a conditional expression may not evaluate."""
+    either = ((o.operands[0], at) for at, o in frame.code.of_kind(s.BoolOp))
+    return any(first < number < at for first, at in (*either, *((o.test, at) for at, o in frame.code.of_kind(s.IfExp))))
+
+
+def _is_program(ref: FunctionRef) -> bool:
+    """Whether it is what a file does when it runs: of another function nobody knows on which processes it is called."""
+    return ref.index == 0
 
 
 def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:

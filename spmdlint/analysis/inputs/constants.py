@@ -102,7 +102,7 @@ def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) ->
     callee = evaluator.callee(frame, operation)
     if not isinstance(operation, s.Call) or not isinstance(callee, External) or not callee.name.startswith(_TRACED):
         return "", []
-    told = {given for _, given in says_who(evaluator, frame, operation)}  # reported as a different hazard
+    told = set(says_who(evaluator, frame, operation))  # reported as a different hazard
     return callee.name, [a.value for a in operation.arguments if a.value not in told]
 
 
