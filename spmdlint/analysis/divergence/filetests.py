@@ -21,15 +21,15 @@ _DEPTH = 8
 
 def looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> int | None:
     """The call by which a branch in a loop with parallel calls looks for one file, the same in every iteration."""
-    function = frame.code.function
     # The condition of a loop is evaluated in every iteration, and is no part of the loop's body.
     loops = evaluator.flow(frame.ref).loops
     around = [body | {header} for header, body in loops.items() if branch in body or branch == header]
     if not around or not _looks(evaluator, reason):
         return None
-    body = min(around, key=len)
-    first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
-    if first is None or function.block_of[first] not in body or not isinstance(frame.code.operations[first], s.Call):
+    body, steps, code = min(around, key=len), reason.chain(), frame.code
+    first = next((step.site.number for step in steps if step.site.ref == frame.ref), None)
+    kept = any(isinstance(evaluator.code(o.site.ref).operations[o.site.number], s.StoreAttribute) for o in steps)
+    if first is None or kept or code.function.block_of[first] not in body or type(code.operations[first]) is not s.Call:
         return None  # it was tested once, before the loop
     calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
     lasting = any(call.strength == "strong" or call.carried for call in calls)
