@@ -35,7 +35,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.placement.narrowed import Narrowed
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.items import of_lookup
+from spmdlint.analysis.variance.items import of_appended, of_lookup
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.walk import Walk
@@ -51,7 +51,6 @@ _OF_OBJECTS = frozenset(("is", "is not", "in", "not in", "not"))
 _OF_EACH_ELEMENT = frozenset(("linear", "sumlike", "quotient", "nonlinear"))
 _MULTIPLY = "multiply"
 _MESH = "mesh"
-_APPEND = "append"
 COMPUTED = "computed"
 """The kind of the reason of what arithmetic gives: an array, and no tree of arrays."""
 ELEMENTS = "elements"
@@ -256,14 +255,10 @@ class Lives(Property):
     def _appended(self, origins: Origins, frame: Frame, number: int, name: str) -> Answer:
         """The place of what is appended to a list that is empty where it is made; CONTINUE of anything else."""
         made = given_to(frame.code.function, name)
-        puts = [frame.code.operations[put] for put in filling_of(origins.ev, frame, number)] if made else []
-        if not puts or not all(isinstance(each, s.Display) and not each.elements for each in made):
+        empty = bool(made) and all(isinstance(each, s.Display) and not each.elements for each in made)
+        if not empty or not filling_of(origins.ev, frame, number):
             return CONTINUE
-        calls = [put for put in puts if isinstance(put, s.Call) and len(put.arguments) == 1]
-        appends = (frame.code.operations[call.function] for call in calls)
-        if len(calls) < len(puts) or not all(isinstance(o, s.Attribute) and o.name == _APPEND for o in appends):
-            return self._unknown(frame, number) if self.other else None
-        return self._elements(frame, number, origins.any_of(frame, [call.arguments[0].value for call in calls]))
+        return self._elements(frame, number, of_appended(origins, frame, number))
 
     def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Reason | None:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
