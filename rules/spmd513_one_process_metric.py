@@ -83,5 +83,6 @@ class OneProcessMetric(Rule):
                 related=(
                     *steps[:6],
                     Related(program.place(found.guard), "This condition is not the same on every process."),
+                    *(Related(program.place(other), "It is reported here as well.") for other in found.also),
                 ),
             )

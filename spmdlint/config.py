@@ -28,7 +28,7 @@ else:
 
 OWN_FILE = "spmdlint.toml"
 SHARED_FILE = "pyproject.toml"
-REQUIREMENTS = "requirements.txt"
+SETUP, REQUIREMENTS = "setup.py", "requirements.txt"
 BOUND = ("jax", "flax")  # libraries of which it matters which releases a program is for
 
 DEFAULT_EXCLUDE = (
@@ -158,14 +158,18 @@ def read_config(root: Path, file: Path | None) -> Config:
 def _allowed(root: Path) -> Mapping[str, Releases]:
     """The releases that a project's files allow; a file that cannot be read says nothing."""
     try:
-        pyproject = tomllib.loads((root / SHARED_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        pyproject = tomllib.loads(_text(root / SHARED_FILE))
+    except ValueError:
         pyproject = {}
+    setup, requirements = (_text(root / name) for name in (SETUP, REQUIREMENTS))
+    return {library: allowed(pyproject, setup, requirements, library) for library in BOUND}
+
+
+def _text(file: Path) -> str:
     try:
-        requirements = (root / REQUIREMENTS).read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        requirements = ""
-    return {library: allowed(pyproject, requirements, library) for library in BOUND}
+        return ""
 
 
 def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:

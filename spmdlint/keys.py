@@ -230,9 +230,9 @@ KEYS = (
         "The version of JAX that the program is written for, or the oldest of several: names that it does not have are "
         '[SPMD602](rules/SPMD602.md), be they gone by then or not there yet. "0.6" is any release of 0.6. '
         "If it is not set, the bounds of jax in the dependencies, also Poetry's, of the project's `pyproject.toml`, "
-        "or else those in its `requirements.txt`, count: `jax==0.4.20` is that version; with `jax>=0.4.20`, names that "
-        "are gone in the newest are reported, and with `--preview` those that 0.4.20 does not have yet; `jax~=0.4.20` "
-        "and `jax<0.6` say which is the newest, and then both count.",
+        "or else those in its `setup.py` or `requirements.txt`, count: `jax==0.4.20` is that version; with "
+        "`jax>=0.4.20`, names that are gone in the newest are reported, and with `--preview` those that 0.4.20 does "
+        "not have yet; `jax~=0.4.20` and `jax<0.6` say which is the newest, and then both count.",
         _version,
     ),
     Key(

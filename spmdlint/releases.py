@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,13 +48,14 @@ def configured(version: Version | None) -> Releases:
     return Releases(version, version, "" if version is None else f"jax-version is {dotted(version)}")
 
 
-def allowed(pyproject: Mapping[str, Any], requirements: str, library: str) -> Releases:
-    """The releases of a library that a pyproject.toml allows, Poetry's entries among them, or else a requirements.txt.
+def allowed(pyproject: Mapping[str, Any], setup: str, requirements: str, library: str) -> Releases:
+    """The releases that a pyproject.toml allows of a library, also Poetry's entries, or setup.py, or requirements.txt.
 
-    Of several entries, the widest bounds count.
+    The first that names the library says it; of several entries there, the widest bounds count.
     """
     own = [*_listed(pyproject), *_of_poetry(pyproject, library)]
-    for entries, file in ((own, "pyproject.toml"), (requirements.splitlines(), "requirements.txt")):
+    texts = (own, "pyproject.toml"), (_of_setup(setup), "setup.py"), (requirements.splitlines(), "requirements.txt")
+    for entries, file in texts:
         found = [each for entry in entries for each in _of(entry, library)]
         if found:
             lowest = [low for low, _ in found if low is not None]
@@ -68,6 +70,22 @@ def _listed(pyproject: Mapping[str, Any]) -> list[Any]:
     project = pyproject.get("project")
     entries = project.get("dependencies") if isinstance(project, dict) else None
     return entries if isinstance(entries, list) else []
+
+
+def _of_setup(text: str) -> list[Any]:
+    """The ``install_requires`` of a setup.py that are written out in it, also under a name."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    called = [each for node in nodes if isinstance(node, ast.Call) for each in node.keywords]
+    listed = [each.value for each in called if each.arg == "install_requires"]
+    names = {each.id for each in listed if isinstance(each, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
+            listed.append(node.value)
+    lists = [each.elts for each in listed if isinstance(each, (ast.List, ast.Tuple))]
+    return [each.value for elements in lists for each in elements if isinstance(each, ast.Constant)]
 
 
 def _of_poetry(pyproject: Mapping[str, Any], library: str) -> Iterator[str]:

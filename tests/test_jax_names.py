@@ -275,11 +275,22 @@ def test_a_list_of_requirements_says_so_too(project, requirement, found):
     assert sorted(message.split()[0] for message in messages) == found
 
 
-@pytest.mark.parametrize(("requirement", "found"), [("flax==0.6.11", 0), ("flax>=0.6", 1), ("flax==0.7.0", 1)])
-def test_a_save_of_an_older_flax_is_no_parallel_call(project, requirement, found):
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("requirements.txt", "flax==0.6.11", 0),
+        ("requirements.txt", "flax>=0.6", 1),
+        ("requirements.txt", "flax==0.7.0", 1),
+        ("setup.py", "import setuptools\n\nsetuptools.setup(name='x', install_requires=['absl-py', 'flax==0.6.3'])", 0),
+        ("setup.py", "from setuptools import setup\n\nNEEDED = ['flax']\nsetup(install_requires=NEEDED)", 1),
+        ("setup.py", "from setuptools import setup\n\nNEEDED = ['flax<0.7']\nsetup(install_requires=NEEDED)", 0),
+        ("setup.py", "setup(install_requires=['flax==0.6.3']", 1),  # which does not parse, and is told of
+    ],
+)
+def test_a_save_of_an_older_flax_is_no_parallel_call(project, file, text, found):
     source = (
         "import jax\nfrom flax.training import checkpoints\n\n\ndef save(folder, state, step):\n"
         "    if jax.process_index() == 0:\n        checkpoints.save_checkpoint(folder, state, step)\n"
     )
-    project.write({"save.py": source, "requirements.txt": f"{requirement}\n"})
-    assert len(project.check("--select", "SPMD309").json) == found
+    project.write({"save.py": source, file: f"{text}\n"})
+    assert sum(each["code"] == "SPMD309" for each in project.check("--select", "SPMD309").json) == found

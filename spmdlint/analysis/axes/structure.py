@@ -148,7 +148,7 @@ class Structure:
         return inner_signature if known.kind != "currying" else _curried(inner_signature, value.arguments)
 
     def _forwarded(self, function: FunctionValue) -> Value | None:
-        """The function to which a wrapper forwards all its arguments, as in `return f(*args, **kwargs)`."""
+        """The function to which a wrapper forwards its arguments and nothing else: `return f(*args, **kwargs)`."""
         definition = self.ev.project.function(function.ref)
         frame = self.ev.frame(function.ref, {}, function.outer, 1)
         stars = [f.name for f in definition.formals if f.kind == "*"]
@@ -157,7 +157,7 @@ class Structure:
         calls = [
             o for o in definition.operations if isinstance(o, s.Call) and o.arguments and o.arguments[0].star == "*"
         ]
-        if len(calls) != 1:
+        if len(calls) != 1 or any(each.star != "**" for each in calls[0].arguments[1:]):
             return None
         passed = definition.operations[calls[0].arguments[0].value]
         if not isinstance(passed, s.Load) or passed.name not in stars:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.participants import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
@@ -68,11 +69,15 @@ _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
 class LocalNumber(Struct, frozen=True):
-    """A number from this process's rows that only some processes report: the call, the condition, and its origin."""
+    """A number from this process's rows that only some processes report: the call, the condition, and its origin.
+
+    ``also`` are further calls under the same condition that report what comes from there.
+    """
 
     site: Site
     guard: Site
     reason: Reason
+    also: tuple[Site, ...] = ()
 
 
 class LocalRows(Property):
@@ -267,7 +272,11 @@ class LocalNumbers:
             for number, reason in self._told(frame, sorted(live)) if silent else ():
                 if number in silent:
                     innermost.setdefault(number, (0, LocalNumber(Site(ref, number), silent[number], reason)))
-            yield from (found for _, (_, found) in sorted(innermost.items()))
+            alike: dict[tuple[Site, Site], list[LocalNumber]] = {}
+            for _, (_, found) in sorted(innermost.items()):
+                alike.setdefault((found.guard, found.reason.source.site), []).append(found)
+            for first, *others in alike.values():
+                yield replace(first, also=tuple(other.site for other in others))
 
     def _switched_off(self, frame: Frame, call: s.Call) -> Site | None:
         """The condition on the process index with which the object was made that a call reports to."""

@@ -25,6 +25,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
+from spmdlint.program.testfiles import is_named_as_test
 
 _LOOP = "a loop over it"
 _TAKES: tuple[type[s.Operation], ...] = (s.Next, s.Call)
@@ -61,7 +62,7 @@ class Reads:
     def found(self) -> Iterator[WholeRead]:
         """Every read that certainly raises."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.traced or not self.multi.runs_several(ref.path):
+            if ref in self.reach.traced or not self.multi.runs_several(ref.path) or is_named_as_test(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
