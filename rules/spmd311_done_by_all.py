@@ -19,9 +19,9 @@ class DoneByAll(Rule):
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
     processes go, if only some have started one. Likewise uses of local names, and of an object's own fields, that are
-    bound only where a condition tells the processes apart. Also files that all processes write under one path, after
-    the same function has gathered from all of them (`process_allgather`) or the program has connected them
-    (`jax.distributed.initialize`) on its way there; with `--preview`, all files that all processes write.
+    bound only where a condition tells the processes apart. Also files that all processes write under one path after the
+    same function has gathered from all of them (`process_allgather`); with `--preview`, all files that all processes
+    write.
 
     ## Why it matters
 
@@ -58,8 +58,7 @@ class DoneByAll(Rule):
     ## Limits
 
     A program that lets every process start a run on purpose names the process in one of the arguments (`name`, `group`,
-    `tags`), and is not reported. Whether processes share a disk is not known. Files that are written only where a
-    condition has looked for them are a matter of `--preview`.
+    `tags`), and is not reported. Whether processes share a disk is not known.
     """
 
     code = "SPMD311"

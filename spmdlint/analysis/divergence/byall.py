@@ -6,7 +6,6 @@ The run, or the name, is there on some processes only, if a condition tells them
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -63,8 +62,8 @@ class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
     With ``preview`` also all files, and not only those that are written after the function has gathered something from
-    all processes, or the program has connected them; and what lies in files that name nothing which only several
-    processes need: it counts there if a function leads to it that asks which process it is.
+    all processes; and what lies in files that name nothing which only several processes need: it counts there if a
+    function leads to it that asks which process it is.
     """
 
     def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
@@ -83,12 +82,13 @@ class DoneByAllSearch:
 
     def found(self) -> Iterator[DoneByAll]:
         """Each such call."""
+        several = self.multi.surely_runs_several if self.preview else self.multi.needs
         for ref in self.ev.project.functions():
             if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]):
                 continue
             frame = self.ev.free_frame(ref)
             yield from self._without(frame)
-            if not self.multi.surely_runs_several(ref.path):
+            if not several(ref.path):
                 continue
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 known = next((each for each in rows_of(self.ev, frame, call) if each.once is not None), None)
@@ -98,13 +98,10 @@ class DoneByAllSearch:
                 if writes and known.reads and not opens_to_write(frame, call):
                     continue
                 gathers = self._gathers_before(frame, number) if writes else None
-                if self._is_for_one(frame, call, writes):
+                if (writes and not self.preview and gathers is None) or self._is_for_one(frame, call, writes):
                     continue
-                written = writes and gathers is None and not self.preview
-                path = self._reached_by_all(frame, number, _is_program if written else self._is_of_several)
-                if path is None or (written and not self._is_connected(Site(ref, number), *path)):
-                    continue
-                if self.preview or written or self.multi.needs(ref.path):
+                path = self._reached_by_all(frame, number, self._is_of_several)
+                if path is not None:
                     yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers)
 
     def _without(self, frame: Frame) -> Iterator[DoneByAll]:
@@ -197,31 +194,6 @@ class DoneByAllSearch:
                 return Site(frame.ref, earlier)
         return None
 
-    def _is_connected(self, *way: Site) -> bool:
-        """Whether a program has connected its processes earlier on its way to an operation, and always goes that way.
-
-        Where a condition has looked for a file, all may have found it.
-        """
-        if all(self._connecting.get(at.ref, at.number) >= at.number for at in way):
-            return False
-        asks = "whether it is written depends on this"
-        return not any(
-            decided(self.content, self.control, self.ev.free_frame(at.ref), (at.number,), None, asks, _finds_alike)
-            for at in way
-        )
-
-    @cached_property
-    def _connecting(self) -> Mapping[FunctionRef, int]:
-        """The functions that lead to a call which connects the processes, each with the first operation that does."""
-        names = startup().initialize
-        pending = [use.site for use in self.reach.applications if use.applied.name in names]
-        first: dict[FunctionRef, int] = {}
-        for at in pending:
-            if at.ref not in first:
-                pending += [edge.site for edge in self.reach.callers.get(at.ref, ())]
-            first[at.ref] = min(at.number, first.get(at.ref, at.number))
-        return first
-
     def _is_of_several(self, ref: FunctionRef) -> bool:
         """Whether a function is certainly for several processes."""
         return self.multi.needs(ref.path) or ref in self._asking
@@ -279,10 +251,6 @@ def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
     if frame.outer is not None:
         made = frame.outer.code.of_kind(s.MakeFunction)
         yield frame.outer, tuple(number for number, each in made if each.function == frame.ref.index)
-
-
-def _finds_alike(reason: Reason) -> bool:
-    return reason.kind in _ALIKE
 
 
 def _tells_apart(reason: Reason | None) -> bool:

@@ -308,13 +308,22 @@ class Flow:
         return immediate_dominators(EXIT, ends, after, without=FAILURE)
 
     def _endless(self) -> list[int]:
-        """The headers of loops that only a failure ends: they count as left, as a branch in them has arms that meet."""
-        seen, pending = {EXIT, FAILURE}, [EXIT] if self.loops else []
-        while pending:
-            new = [block for block in self.predecessors[pending.pop()] if block not in seen]
-            seen.update(new)
-            pending += new
-        return sorted(self.loops.keys() - seen)
+        """The headers of loops that only a failure ends: they count as left, as a branch in them has arms that meet.
+
+        A loop inside such a loop is none of them if it leads back to that.
+        """
+        seen, endless = {FAILURE}, list[int]()
+        for header in (EXIT, *sorted(self.loops, key=lambda each: -len(self.loops[each]))):
+            if header in seen or not self.loops:
+                continue
+            endless.append(header)
+            seen.add(header)
+            pending = [header]
+            while pending:
+                new = [block for block in self.predecessors[pending.pop()] if block not in seen]
+                seen.update(new)
+                pending += new
+        return sorted(endless[1:])
 
     def dominators_of(self, block: int) -> Iterator[int]:
         """The strict dominators of a block, nearest first; none for an unreachable block."""
