@@ -143,8 +143,8 @@ class Explainer:
         self.orders = orders
         self.divergences = divergences
         self.placement = placement
-        self.control = Control(evaluator)
-        self.terms = Terms(effects, Conditions(evaluator))
+        self.control = evaluator.once(Control)
+        self.terms = Terms(effects, evaluator.once(Conditions))
         self.uniform = Uniform(evaluator.project)
 
     def line(self, path: Path, row: int) -> Explanation:

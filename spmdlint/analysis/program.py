@@ -387,7 +387,7 @@ class Program:
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
-        what = LocalRows(self._outputs, self.placement, Control(self.evaluator))
+        what = LocalRows(self._outputs, self.placement, self.evaluator.once(Control))
         return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property

@@ -30,7 +30,7 @@ class FirstProcess:
     def __init__(self, evaluator: Evaluator, content: Origins) -> None:
         self.ev = evaluator
         self.content = content
-        self.conditions = Conditions(evaluator)
+        self.conditions = evaluator.once(Conditions)
 
     def chosen(self, frame: Frame, test: int, *, holds: bool, depth: int = _DEPTH) -> Answer:
         """Whether a condition that holds, or does not, says that this is process 0; *no*: that it is another one."""

@@ -37,6 +37,7 @@ class MultiProcess:
         self.always = always
         self._found: dict[Path, tuple[s.Operation, ...]] = {}
         self._around: dict[tuple[Path | int, Callable[[Path], bool]], bool] = {}
+        self._imports: dict[Path, set[Path]] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
@@ -67,12 +68,16 @@ class MultiProcess:
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
-        if self.always or is_named_as_test(path):
+        if self.always or path in self._tests:
             return self.always or asks(path)  # a test sets up its processes itself
         one = path if path in self._scripts else self.project.component[path]
         if (known := self._around.get((one, asks))) is None:
             known = self._around[one, asks] = any(map(asks, self._program(path)))
         return known
+
+    @cached_property
+    def _tests(self) -> frozenset[Path]:
+        return frozenset(filter(is_named_as_test, self.project.modules))
 
     @cached_property
     def _scripts(self) -> frozenset[Path]:
@@ -152,6 +157,11 @@ class MultiProcess:
 
     def _imported(self, path: Path) -> set[Path]:
         """The files that a file imports, or of which it imports something by name."""
+        if path not in self._imports:
+            self._imports[path] = self._find_imported(path)
+        return self._imports[path]
+
+    def _find_imported(self, path: Path) -> set[Path]:
         module = self.project.modules[path]
         dotted = [(self.project.absolute(module, each.module, each.level), each.name) for each in module.imports]
         every = [o for o in module.top.operations if isinstance(o, s.ImportStar)]

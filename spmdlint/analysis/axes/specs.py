@@ -282,7 +282,7 @@ def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[i
     if not wanted:
         return False
     live = evaluator.live_blocks(frame)
-    for branch in Control(evaluator).choosing(frame, (number,), None):
+    for branch in evaluator.once(Control).choosing(frame, (number,), None):
         both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
         if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
             return True

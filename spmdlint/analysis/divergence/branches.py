@@ -173,7 +173,7 @@ class Divergences:
         self.effects = effects
         self.facets = facets
         self.multi = multi
-        self.conditions = Conditions(evaluator)
+        self.conditions = evaluator.once(Conditions)
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
         self.files = FileTests(evaluator, effects, facets.content)

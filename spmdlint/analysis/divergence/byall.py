@@ -73,7 +73,7 @@ class DoneByAllSearch:
         self.multi = multi
         self.content = content
         self.preview = preview
-        self.control = Control(evaluator)
+        self.control = evaluator.once(Control)
         self._gatherers = frozenset(name.rpartition(".")[2] for name in reading().gatherers)
         self._asking = upstream(evaluator.project, self.reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}

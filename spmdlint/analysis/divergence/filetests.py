@@ -81,7 +81,7 @@ class FileTests:
         self.ev = evaluator
         self.effects = effects
         self.content = content
-        self.control = Control(evaluator)
+        self.control = evaluator.once(Control)
 
     def differs(self, frame: Frame, branch: int, reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
         """Whether the processes may see different files at a branch, judging by the function around it."""

@@ -39,7 +39,7 @@ class Turns:
         self.reach = reach
         self.effects = effects
         self.facets = facets
-        self.conditions = Conditions(evaluator)
+        self.conditions = evaluator.once(Conditions)
 
     def found(self) -> Iterator[Turn]:
         """The first parallel call of every such block."""

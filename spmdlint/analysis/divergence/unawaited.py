@@ -59,7 +59,7 @@ class UnawaitedFiles:
         self.effects = effects
         self.multi = multi
         self.content = content
-        self.control = Control(evaluator)
+        self.control = evaluator.once(Control)
         self.uses = PathUses(evaluator)
         self._left: dict[tuple[FunctionRef, int], tuple[_Left, ...]] = {}
 

@@ -200,12 +200,8 @@ def _returned(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> lis
 
 def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | None]]:
     """The reachable return statements of a function, each with the value that it returns, if any."""
-    function = evaluator.function(frame)
-    for block in sorted(evaluator.live_blocks(frame)):
-        for number in function.blocks[block].operations:
-            operation = function.operations[number]
-            if isinstance(operation, s.Return):
-                yield number, operation.value
+    live = evaluator.live_blocks(frame)
+    return ((number, each.value) for block, number, each in frame.code.each((s.Return,)) if block in live)
 
 
 def tree(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[tuple[Place, bool]]:

@@ -8,7 +8,7 @@ empty set and is not memoised until its head is done. Depth and width are bounde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from spmdlint.analysis.evaluation import comprehension, displays, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
@@ -58,6 +58,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
 
+Made = TypeVar("Made")
 MAX_DEPTH = 12  # nested frames
 _NONE, _NO_ARGUMENTS = one(Constant(None)), Arguments()
 Decisions = tuple[tuple[int, bool], ...]
@@ -78,6 +79,7 @@ class Evaluator(Frames):
         self._members: dict[tuple[str, str], Values] = {}
         self._orders: dict[Values, Iterable[Value]] = {}
         self._live: dict[Frame, tuple[frozenset[int], Decisions]] = {}
+        self._once: dict[object, Any] = {}
         self.objects = Objects(self)
         self.names = Names(self)
         self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
@@ -104,6 +106,12 @@ class Evaluator(Frames):
             s.Await: lambda f, n, o: self.value(f, o.value),
             s.Store: lambda f, n, o: self.value(f, o.value),
         }
+
+    def once(self, made: Callable[[Evaluator], Made]) -> Made:
+        """What a class or function makes of the evaluator alone: it is made when first asked for, and then kept."""
+        if made not in self._once:
+            self._once[made] = made(self)
+        return cast("Made", self._once[made])
 
     # -- control flow
 

@@ -86,7 +86,7 @@ class Inputs:
         self.facets = facets
         self.multi = multi
         self.preview = preview
-        self.control = Control(evaluator)
+        self.control = evaluator.once(Control)
         self.worlds = worlds
 
     def shapes(self) -> Iterator[Given]:

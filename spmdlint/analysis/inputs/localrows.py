@@ -240,7 +240,7 @@ class LocalNumbers:
         self.reach = reach
         self.rows = rows
         self.variance = variance
-        self.control = Control(evaluator)
+        self.control = evaluator.once(Control)
 
     def found(self) -> Iterator[LocalNumber]:
         """Every call, except of the project's own functions, that only some processes make with such a number."""

@@ -61,7 +61,7 @@ class Mixups:
         self.table = quantities.table
         self.multi = multi
         self.quantities = quantities
-        self.conditions = Conditions(self.ev)
+        self.conditions = self.ev.once(Conditions)
         self._portion = Origins(self.ev, calls, reach, Portion(self.quantities, "process"))
         self._of_device = Origins(self.ev, calls, reach, Portion(self.quantities, "device", "local"))
         self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))

@@ -61,8 +61,8 @@ class Placements:
         self.quantities = quantities
         self.content = content
         self.multi = multi
-        self.conditions = Conditions(evaluator)
-        self.control = Control(evaluator)
+        self.conditions = evaluator.once(Conditions)
+        self.control = evaluator.once(Control)
         self.placement = placement
 
     def found(self) -> Iterator[Placed]:

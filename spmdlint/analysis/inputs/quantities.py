@@ -59,7 +59,7 @@ class Quantities:
     def __init__(self, evaluator: Evaluator, table: Units) -> None:
         self.ev = evaluator
         self.table = table
-        self.conditions = Conditions(evaluator)
+        self.conditions = evaluator.once(Conditions)
 
     def of(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
         """The quantity of a value; None if it has no unit."""

@@ -71,7 +71,7 @@ def shared_splits(
     table: Typing, content: Origins, quantities: Quantities, placement: Placement
 ) -> Iterator[SharedSplit]:
     """Every such split or draw for a map over the devices of all processes, and keys put on devices of this process."""
-    ev, conditions = content.ev, Conditions(content.ev)
+    ev, conditions = content.ev, content.ev.once(Conditions)
     alike = Origins(ev, content.calls, content.reach, AlikeKey(table, content))
     told = set[Site]()
     for made, given, puts in (*_put_here(content, placement), *_in_rows(table, content, quantities)):

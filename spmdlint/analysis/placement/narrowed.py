@@ -37,7 +37,7 @@ class Narrowed:
 
     @cached_property
     def _control(self) -> Control:
-        return Control(self.ev)
+        return self.ev.once(Control)
 
     def around(self, frame: Frame, number: int) -> Iterator[Said]:
         """What the conditions say under which alone an operation runs."""

@@ -85,7 +85,7 @@ class Variance(Property):
         self.control = control
         self.handed = handed
         self.agreed = AgreedNames(control)
-        self.conditions = Conditions(control.ev)
+        self.conditions = control.ev.once(Conditions)
         self.caught = Caught(facets, self.raised, control)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:

@@ -31,7 +31,7 @@ class Facets:
     """The walks for all facets, which use one another once all are made. One per run."""
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spans: Callable[[Frame, int], bool]) -> None:
-        control, handed, walk = Control(evaluator), Handed(evaluator), Walk()
+        control, handed, walk = evaluator.once(Control), Handed(evaluator), Walk()
         sources = Sources(self, evaluator, reach)
         self._lengths = Length(self, evaluator.knowledge, control)
 

@@ -133,10 +133,10 @@ class Origins:
         self._known = Known()
         self._walk = walk or Walk()
         self._uniform = Uniform(evaluator.project)
-        self._outside = OutsideStores(evaluator)
-        self._options = Options(evaluator)
-        self._conditions = Conditions(evaluator)
-        self._verified = Verified(evaluator)
+        self._outside = evaluator.once(OutsideStores)
+        self._options = evaluator.once(Options)
+        self._conditions = evaluator.once(Conditions)
+        self._verified = evaluator.once(Verified)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it does not, as far as is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -62,9 +62,16 @@ class OutsideStores:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self._renewed: dict[tuple[FunctionRef, str], bool] = {}
+        self._found: dict[tuple[ClassValue, str], Sequence[tuple[FunctionRef, int]]] = {}
 
-    def of(self, cls: ClassValue, name: str) -> Iterator[tuple[FunctionRef, int]]:
+    def of(self, cls: ClassValue, name: str) -> Sequence[tuple[FunctionRef, int]]:
         """The stores to a field of a class: on its objects, or on what must be one because of the field's name."""
+        key = cls, name
+        if key not in self._found:
+            self._found[key] = tuple(self._find(cls, name))
+        return self._found[key]
+
+    def _find(self, cls: ClassValue, name: str) -> Iterator[tuple[FunctionRef, int]]:
         for ref, number in self.ev.project.fields_of_others.get(name, ()):
             frame = self.ev.free_frame(ref)
             stored = frame.code.operations[number]

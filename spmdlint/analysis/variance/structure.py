@@ -36,7 +36,7 @@ class Structure(Property):
     def __init__(self, facets: OtherFacets, control: Control) -> None:
         self.facets = facets
         self.control = control
-        self.conditions = Conditions(control.ev)
+        self.conditions = control.ev.once(Conditions)
         self.grown = Grown(facets, control)
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:

@@ -34,8 +34,8 @@ class Verified:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
-        self.control = Control(evaluator)
-        self.conditions = Conditions(evaluator)
+        self.control = evaluator.once(Control)
+        self.conditions = evaluator.once(Conditions)
         self._fills = {name: known.fills for name, known in evaluator.knowledge.functions.items() if known.fills}
         self._names = frozenset(name.rpartition(".")[2] for name in (*_GATHERS, *_ASSERTS, *self._fills))
         self._known: dict[Code, tuple[_Check, ...]] = {}

@@ -27,7 +27,7 @@ class Windows:
     def __init__(self, content: Origins) -> None:
         self.content = content
         self.ev = content.ev
-        self.conditions = Conditions(content.ev)
+        self.conditions = content.ev.once(Conditions)
 
     def differs(self, frame: Frame, lower: int, upper: int, *, cut: bool) -> Reason | None:
         """Why the number of elements between two ends differs on some processes, if it certainly does.
