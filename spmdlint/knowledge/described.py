@@ -72,7 +72,6 @@ KEYS: Mapping[str, str] = {
     "by_hand": "a map that passes each process the rows of its own devices, so that other arrays are local",
     "ordered": "the order of several axes decides the result",
     "groups": "the parameter that splits the axis of a collective into groups",
-    "even": "these groups must have equal sizes",
     "permutation": "the parameter that says who sends to whom, in pairs",
     "sources": "`permutation` is the source of each destination, in order",
     "unbound": "if nothing binds its axes, it does nothing",

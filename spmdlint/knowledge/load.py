@@ -54,7 +54,6 @@ class Known(Struct, frozen=True):
     permutation: str | None = None
     sources: bool = False
     ordered: bool = False
-    even: bool = False
     unbound: bool = False
     spmd: str | None = None
     leaves: str | None = None

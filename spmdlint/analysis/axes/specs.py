@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
+from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
 from spmdlint.analysis.callgraph.arguments import Axes
 from spmdlint.analysis.callgraph.calls import Calls
@@ -81,43 +81,14 @@ class Specs:
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes in specs that their mesh lacks."""
         for use in self.applications:
-            yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
                 continue
-            for spec in (*self.specs_of(use.applied), *self._whichever(use.applied, axes)):
+            for spec in self.specs_of(use.applied):
                 unknown = [name for name in self.names_in(spec) if name not in axes.names]
                 if unknown and not self._asked_before(use, spec):
                     for name in unknown:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
-
-    def _whichever(self, applied: Applied, axes: Axes) -> Iterator[Applied]:
-        """The first of several possible specs, if none that names an axis fits the mesh.
-
-        A spec that names no axis fits every mesh; there may be such ones besides only if the specs are values of one
-        dictionary, with an entry for each of many arrays.
-        """
-        known = self.ev.knowledge.get(applied.name)
-        for parameter in known.specs if known is not None else ():
-            values = self.ev.argument(applied, parameter) or NOTHING
-            several = [v for v in self.ev.in_order(values) if isinstance(v, Applied) and self._is_spec(v)]
-            if len(several) < 2 or len(several) < len(values) or self._of_one_table(values):
-                continue
-            naming = [spec for spec in several if self.names_in(spec)]
-            if len(naming) < len(several) and not self._of_one_dictionary(several):
-                continue
-            if len(naming) > 1 and all(any(n not in axes.names for n in self.names_in(spec)) for spec in naming):
-                yield min(naming, key=lambda spec: spec.site.number)
-
-    def _is_spec(self, value: Applied) -> bool:
-        known = self.ev.knowledge.get(value.name)
-        return known is not None and known.kind == "spec"
-
-    def _of_one_dictionary(self, several: Sequence[Applied]) -> bool:
-        """Whether they are values of one dictionary display."""
-        code, wanted = self._written_together(several)
-        tables = code.of_kind(s.DictDisplay) if code is not None else ()
-        return any(wanted <= set(table.values) for _, table in tables)
 
     def _written_together(self, several: Sequence[Applied]) -> tuple[Code | None, set[int]]:
         """The function that makes several values, if it is a single one, and the operations that make them."""
@@ -132,16 +103,6 @@ class Specs:
             return False
         given = [argument.value for argument in call.arguments]
         return asked_before(self.ev, use.frame, use.site.number, given)
-
-    def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
-        """Names that a map is meant to bind although its mesh lacks them."""
-        known = self.ev.knowledge.get(use.applied.name)
-        only = self.ev.argument(use.applied, known.only) if known is not None and known.only is not None else None
-        mesh = self.calls.mesh_of(use.applied)
-        narrowed = self.calls.names(only) if only is not None else None
-        if narrowed is not None and not narrowed.open and not mesh.open:
-            for name in sorted(narrowed.names - mesh.names):
-                yield AxisNotInMesh(use.site, name, use.site, use.applied.name, mesh)
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that occur twice in a mesh, or in a spec that is put on a mesh."""
@@ -257,7 +218,7 @@ class Specs:
                 if split is None:
                     continue
                 devices = [device for group in split for device in group]
-                bad = no_partition(use.site, devices) or uneven(use.site, known, split)
+                bad = no_partition(use.site, devices)
                 if bad is not None:
                     yield bad
 

@@ -269,18 +269,9 @@ class Arrays:
             return operation.operator == "-"
         if isinstance(operation, s.IfExp):
             return all(self.is_array(frame, n, depth + 1) for n in (operation.body, operation.orelse))
-        if isinstance(operation, s.Load):
-            return self._name(frame, number, operation, depth)
         if isinstance(operation, s.Call):
             return self._call(frame, operation, depth)
         return isinstance(operation, s.Const) and isinstance(operation.value, float)
-
-    def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> bool:
-        function = self.ev.function(frame)
-        if not function.binds(operation.name):
-            return False
-        stores = [function.operations[n] for n in self.ev.reaching(frame, number, operation.name)]
-        return bool(stores) and all(isinstance(o, s.Store) and self.is_array(frame, o.value, depth + 1) for o in stores)
 
     def _call(self, frame: Frame, operation: s.Call, depth: int) -> bool:
         callee = self.ev.callee(frame, operation)
