@@ -149,7 +149,7 @@ class SharedSeeds:
             return False
         if self._is_left(frame, number) or self.meant.is_own(frame, number, seed):
             return False
-        return not self._is_agreed_on(frame, reason) and not self._is_kept_for_all(frame, number)
+        return not self._is_agreed_on(frame, reason)
 
     def users(self, made: Site) -> tuple[Site, ...]:
         """The calls that get a key, if the function that makes it returns it."""
@@ -187,38 +187,17 @@ class SharedSeeds:
             for made in self._broadcast
         )
 
-    def _is_kept_for_all(self, frame: Frame, key: int) -> bool:
-        """Whether a key is stored in a field, where it cannot be followed, by a program that broadcasts something."""
-        kept = any(frame.code.root_of(o.value) == key for _, o in frame.code.of_kind(s.StoreAttribute))
-        component = self.ev.project.component
-        return kept and any(
-            component[ref.path] == component[frame.ref.path] and not self._is_forgotten(ref)
-            for ref in self.reach.calling((BROADCAST,))
-        )
-
     @cached_property
     def _broadcast(self) -> tuple[Reason, ...]:
         """The reasons why what the program broadcasts differs between processes before."""
         found: list[Reason] = []
         for ref in self.reach.calling((BROADCAST,)):
-            if self._is_forgotten(ref):
-                continue
             frame = self.ev.free_frame(ref)
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 if self.ev.may_call(frame, call, BROADCAST):
                     reason = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
                     found += [reason] if reason is not None else []
         return tuple(found)
-
-    def _is_forgotten(self, ref: FunctionRef) -> bool:
-        """Whether it is a method that nothing names, of a class that the program itself makes objects of."""
-        project = self.ev.project
-        cls, name = project.enclosing_class(ref), project.function(ref).name
-        makes = project.methods(cls).get("__init__") if cls is not None else None
-        if makes is None or not self.reach.callers.get(makes) or self.reach.callers.get(ref):
-            return False
-        near = (each for each in project.functions() if project.component[each.path] == project.component[ref.path])
-        return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
     def serves_several(self, ref: FunctionRef) -> bool:
         """Whether a function stands in a file that is written for several processes, or is called from one."""

@@ -52,7 +52,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol, may_be_one
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
-from spmdlint.knowledge.typing import Typing, typing_table
+from spmdlint.knowledge.typing import Typing
 
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = ("jax.lax.axis_index",)
@@ -178,8 +178,6 @@ class Bodies:
 
     def _is_meant(self, event: Event) -> bool:
         """Whether the author knows about the difference, as code around it shows."""
-        if event.hazard == "ratio":
-            return _reduces_on_another_arm(self.ev, event.mark.site)
         split = event.origin if event.hazard in ("shared", "stacked") else None
         return split is not None and has_own_sibling(self.ev, split)
 
@@ -517,17 +515,3 @@ def _differs(event: Event, rows: Rows) -> bool:
     if event.hazard in ("bent", "ratio"):
         return rows.of_some_data(event.rows)
     return True
-
-
-def _reduces_on_another_arm(ev: Evaluator, site: Site) -> bool:
-    """Whether there is a reduction on a path that bypasses this site: the author then knows about the difference."""
-    frame = ev.free_frame(site.ref)
-    function, flow = ev.function(frame), ev.flow(site.ref)
-    here = function.block_of[site.number]
-    for number, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
-        callees = ev.value(frame, call.function)
-        if any(isinstance(callee, External) and callee.name in typing_table().rows.reductions for callee in callees):
-            there = function.block_of[number]
-            if there not in flow.reachable(here) and here not in flow.reachable(there):
-                return True
-    return False

@@ -30,9 +30,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # an element stored under an index has its place, whenever it is stored
-        if isinstance(function.operations[filled], s.StoreSubscript) and (
-            keyed or _own_keys(frame, operation.name, iterable)
-        ):
+        if keyed and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # a key that exists already keeps its place
         found = origins.of(frame, iterable)
         if found is not None:
@@ -47,19 +45,6 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
-
-
-def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
-    """Whether the iterable of a loop is a part of the keys of a dictionary: ``wanted & rows.keys()``."""
-    operations = frame.code.operations
-    made = operations[frame.code.root_of(iterable)]
-    sides = (made.left, made.right) if isinstance(made, s.Binary) and made.operator == "&" else ()
-    for call in (operations[side] for side in sides):
-        method = operations[call.function] if isinstance(call, s.Call) else None
-        base = operations[method.base] if isinstance(method, s.Attribute) and method.name == "keys" else None
-        if isinstance(base, s.Load) and base.name == name:
-            return True
-    return False
 
 
 def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:

@@ -103,7 +103,7 @@ class SetOrder(Property):
         if operation.operator == "+":
             fails = any(_is_set(origins.ev, frame, side) for side in sides)
             return origins.any_of(frame, sides) if not fails else None
-        if operation.operator not in _SET_OPERATORS or any(_numeric_set(origins.ev, frame, side) for side in sides):
+        if operation.operator not in _SET_OPERATORS:
             return None
         found = origins.any_of(frame, sides)
         if operation.operator == "-" and _is_set(origins.ev, frame, operation.left):
@@ -217,13 +217,6 @@ def _is_view(evaluator: Evaluator, frame: Frame, *sides: int) -> bool:
         if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in ("keys", "items"):
             return not call.arguments
     return False
-
-
-def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    operation = evaluator.function(frame).operations[number]
-    return (
-        isinstance(operation, s.Display) and operation.kind == "set" and numbers(evaluator, frame, operation.elements)
-    )
 
 
 def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:

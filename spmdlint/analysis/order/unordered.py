@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.numeric import compared_with_numbers
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.stacked import listed_dimensions
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -74,7 +74,6 @@ class SetLoops:
         self.multi = multi
         self.preview = preview
         self.variance = variance
-        self.calls = calls
         self.reach = reach
         self.effects = effects
         self.order = order
@@ -254,7 +253,7 @@ class SetLoops:
                 continue
             axes = passed(operation, known.axes, known.positional)
             reason = self.order.of(frame, axes) if axes is not None else None
-            if reason is not None and axes is not None and not self._single(self.ev.value(frame, axes)):
+            if reason is not None and axes is not None:
                 site = Site(frame.ref, number)
                 yield SetLoop(site, Site(frame.ref, axes), reason, "axis names", known.name)
 
@@ -272,7 +271,7 @@ class SetLoops:
             reason = self.order.of(frame, argument.value)
             if isinstance(made, s.Collected) and reason is not None and reason.source.site.ref.path != frame.ref.path:
                 continue  # names of dimensions passed to a library, from anywhere
-            if reason is not None and not self._single(self.ev.value(frame, argument.value)):
+            if reason is not None:
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
                 return
@@ -286,14 +285,9 @@ class SetLoops:
             return
         for where, element in written_out(self.ev, frame, dimensions):
             reason = self.order.of(where, element)
-            if reason is not None and not self._single(self.ev.value(where, element)):
+            if reason is not None:
                 site = Site(where.ref, element)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
-
-    def _single(self, values: Values) -> bool:
-        """Whether there is only one axis, which has only one order."""
-        axes = self.calls.names(values)
-        return not axes.open and len(axes.names) < 2
 
 
 def _counts(function: s.Function, sum_: s.Binary) -> bool:

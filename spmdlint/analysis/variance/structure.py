@@ -24,9 +24,6 @@ from spmdlint.analysis.variance.presence import is_none
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.program import summary as s
 
-_LIBRARIES = ("numpy", "jax.numpy")
-_MAKERS = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("array", "asarray"))
-_FILLED = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("zeros", "ones", "empty"))
 _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
 
 
@@ -163,9 +160,6 @@ def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
     missing = [is_none(origins, frame, value) for value in values]
     if any(missing):
         return not all(missing)
-    empty = [_is_empty_array(origins, frame, value) for value in values]
-    if any(empty):
-        return not all(empty)
     found = [origins.ev.value(frame, value) for value in values]
     return any(of_other_lengths(found[0], other) for other in found[1:])
 
@@ -174,14 +168,3 @@ def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
     """Whether a value is written as None, or as a tree without leaves."""
     made = frame.code.operations[value]
     return is_none(origins, frame, value) or (isinstance(made, s.DictDisplay) and not made.keys)
-
-
-def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
-    """Whether a value is an array made without rows, to take the place of one with rows."""
-    call = frame.code.operations[value]
-    if not isinstance(call, s.Call) or not call.arguments:
-        return False
-    names = {callee.name for callee in origins.ev.value(frame, call.function) if isinstance(callee, External)}
-    given = frame.code.operations[call.arguments[0].value]
-    first = frame.code.operations[given.elements[0]] if isinstance(given, s.Display) and given.elements else given
-    return bool(names & _FILLED) and isinstance(first, s.Const) and first.value == 0
