@@ -67,7 +67,6 @@ KEYS: Mapping[str, str] = {
     "ambient": "without a mesh it takes that of the context",
     "only": "the parameter that narrows the axes of the mesh to some of them",
     "specs": "the parameters that are partition specs over the axes of the mesh",
-    "spmd": "the parameter that names mesh axes over which the mapped dimension is sharded",
     "spans": "a map that runs over several devices",
     "by_hand": "a map that passes each process the rows of its own devices, so that other arrays are local",
     "ordered": "the order of several axes decides the result",

@@ -32,23 +32,21 @@ from spmdlint.program.operands import inputs
 
 
 class AxisNotInMesh(Struct, frozen=True):
-    """A spec that names an axis its mesh lacks; or ``adder``, a map that adds a name to specs, names it."""
+    """A spec that names an axis its mesh lacks."""
 
     site: Site
     axis: str
     user: Site
     library: str
     mesh: Axes
-    adder: str = ""
 
 
 class RepeatedAxis(Struct, frozen=True):
-    """An axis that occurs twice in a mesh or in a spec, or in the spec and again in the map ``adds``."""
+    """An axis that occurs twice in a mesh or in a spec."""
 
     site: Site
     axis: str
     what: str
-    adds: Site | None = None
 
 
 class Specs:
@@ -132,17 +130,6 @@ class Specs:
                 inner = self.ev.knowledge.get(leaf.name)
                 found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self.names_in(leaf)
         return found
-
-    def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
-        """The specs of an application, including those in its shardings, each with the axes of its mesh."""
-        known = self.ev.knowledge.get(applied.name)
-        for parameter in known.specs if known is not None else ():
-            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
-                inner = self.ev.knowledge.get(leaf.name)
-                if inner is not None and inner.kind == "sharding":
-                    yield from self.with_meshes(leaf)
-                else:
-                    yield leaf, self.calls.mesh_of(applied)
 
     def specs_of(self, applied: Applied) -> Iterator[Applied]:
         """The partition specs in the arguments of an application, anywhere in a pytree."""
