@@ -30,9 +30,7 @@ from spmdlint.program.operands import operands
 
 _READS: tuple[type[s.Operation], ...] = (s.Call, s.Subscript)
 
-Sink = Literal[
-    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "dimensions", "nesting",
-]  # fmt: skip
+Sink = Literal["parallel call", "traced program", "axis names", "mesh", "random keys", "share", "dimensions"]
 
 MAX_ENTERED = 8
 """The most calls of a function with functions that it may call which are examined."""
@@ -144,9 +142,6 @@ class SetLoops:
                 return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
                 return "random keys", "zip", None
-        name = self._nested(frame, body, test)
-        if name is not None:
-            return "nesting", name, None
         name = self._operation(frame, body, _SPLITTERS)
         if name is not None and self._carries_a_key(frame, body):
             return "random keys", name, None
@@ -154,26 +149,6 @@ class SetLoops:
             name = self._operation(frame, body, _TRACED, of_element=test) or self._arithmetic(frame, body)
             if name is not None:
                 return "traced program", name, None
-        return None
-
-    def _nested(self, frame: Frame, blocks: list[int], element: int) -> str | None:
-        """A map that wraps a function again in every iteration, with an axis named by the loop's element.
-
-        ``for name in names: f = jax.vmap(f, axis_name=name)``
-        """
-        function = self.ev.function(frame)
-        for block in blocks:
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if not isinstance(operation, s.Call) or not carries(frame.code, number, operation):
-                    continue
-                for callee in ordered(self.ev.value(frame, operation.function)):
-                    known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-                    axes = passed(operation, "axis_name", known.positional) if known is not None else None
-                    if known is None or known.kind != "map" or axes is None:
-                        continue
-                    if axes in _going_into(function, blocks, element):
-                        return known.name
         return None
 
     def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
