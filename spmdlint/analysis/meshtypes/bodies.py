@@ -34,7 +34,7 @@ from spmdlint.analysis.meshtypes.dimensions import misplaced_under, overlaid_und
 from spmdlint.analysis.meshtypes.localsteps import averaged_later
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
-from spmdlint.analysis.meshtypes.rows import Replicas, Rows, carried, copied_first, has_own_sibling, replicated
+from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, has_own_sibling, made_apart, replicated
 from spmdlint.analysis.meshtypes.scalars import dimensions_of_none
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
@@ -135,7 +135,6 @@ class Bodies:
         self.calls = calls
         self.reach = reach
         self.table = table
-        self._replicas = Replicas(evaluator, reach, table)
         self._wrappers = Wrappers(evaluator, reach)
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
@@ -340,7 +339,7 @@ class Bodies:
         copies = replicated(self.ev, self.table, sites)
         typer, result, rows = self._rows(use, function, axis, copies)
         self._keep(typer, use, rows)
-        first = copied_first(self.ev, self.table, sites) if sites else self._replicas.taken_by(function)
+        first = copied_first(self.ev, self.table, sites)
         if not rows.keys.isdisjoint(first - copies):
             # At least in the first step they are the same everywhere, and so are draws from a key among them.
             again, _, rows_left = self._rows(use, function, axis, copies | first)
@@ -356,7 +355,7 @@ class Bodies:
             steps = [leaf for leaf in steps if rows.of_step(leaf.rows)]
         for leaf in steps:
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            meant = self._replicas.made_apart(sites, leaf.rows) or averaged_later(
+            meant = made_apart(self.ev, self.table, sites, leaf.rows) or averaged_later(
                 self.ev, self.calls, self.table, sites, axis
             )
             if applied is not None and not meant:
