@@ -18,7 +18,7 @@ from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.wrapped import escapes
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import decorated_with, expects_failure, handles_unbound_names
+from spmdlint.analysis.evaluation.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
@@ -203,9 +203,7 @@ class FreeAxes:
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = (*self.reach.use_calls.get(found.root, ()), *self.reach.use_handed.get(found.root, ()))
             places = (found.root.ref, *(site.ref for site in called))
-            if not any(self._bound_outside(ref, found.need) for ref in places) and not decorated_with(
-                self.ev, self.ev.free_frame(found.root.ref), found.need.axis
-            ):
+            if not any(self._bound_outside(ref, found.need) for ref in places):
                 key = (found.need.axis, found.root)
                 held = by_root.get(key)
                 if held is None:
