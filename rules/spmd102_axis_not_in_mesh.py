@@ -19,9 +19,8 @@ class AxisNotInMesh(Rule):
 
     Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a `shard_map`
     and in a `with_sharding_constraint` with the axes of the mesh that it is used with, across functions and files. In a
-    table of specs, every row has to fit. Under `shard_map(axis_names=...)` only those axes may be named, and they must
-    be axes of the mesh. Where no mesh is given, it is taken to be one of those that the program sets with
-    `jax.set_mesh`, if all of them are known.
+    table of specs, every row has to fit. Under `shard_map(axis_names=...)` only those axes may be named. Where no mesh
+    is given, it is taken to be one of those that the program sets with `jax.set_mesh`, if all of them are known.
 
     ## Why it matters
 

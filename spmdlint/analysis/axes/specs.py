@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import Struct
@@ -88,19 +88,19 @@ class Specs:
                     for name in unknown:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
-    def _written_together(self, several: Sequence[Applied]) -> tuple[Code | None, set[int]]:
-        """The function that makes several values, if it is a single one, and the operations that make them."""
-        refs = {value.site.ref for value in several}
-        code = self.ev.code(refs.pop()) if len(refs) == 1 else None
-        return code, {value.site.number for value in several}
-
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
-        """Whether a spec from elsewhere is put on the mesh only under a condition that tests it."""
-        call = use.frame.code.operations[use.site.number]
-        if spec.site.ref == use.site.ref or use.site.ref != use.frame.ref or not isinstance(call, s.Call):
+        """Whether a spec from elsewhere is put on the mesh only under a condition that tests it for more than None."""
+        frame, number = use.frame, use.site.number
+        call = frame.code.operations[number]
+        if spec.site.ref == use.site.ref or use.site.ref != frame.ref or not isinstance(call, s.Call):
             return False
-        given = [argument.value for argument in call.arguments]
-        return asked_before(self.ev, use.frame, use.site.number, given)
+        wanted = {name for argument in call.arguments for name in _names(frame, argument.value)}
+        live = self.ev.live_blocks(frame)
+        for branch in Control(self.ev).choosing(frame, (number,), None) if wanted else ():
+            both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
+            if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
+                return True
+        return False
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that occur twice in a mesh, or in a spec that is put on a mesh."""
@@ -144,11 +144,11 @@ class Specs:
 
     def _of_one_table(self, values: Values) -> bool:
         """Whether several values are all in one table display: each of its rows is for something else."""
-        made = [value for value in values if isinstance(value, Applied)]
-        code, wanted = self._written_together(made)
-        if len(made) != len(values) or code is None:
+        made = [value.site for value in values if isinstance(value, Applied)]
+        if len(made) != len(values) or len({site.ref for site in made}) != 1:
             return False
-        return any(wanted <= _rows(code, table) for _, table in code.of_kind(s.Display))
+        code = self.ev.code(made[0].ref)
+        return any({site.number for site in made} <= _rows(code, table) for _, table in code.of_kind(s.Display))
 
     def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:
         value = certain(values)
@@ -222,19 +222,6 @@ def _rows(code: Code, table: s.Display) -> set[int]:
 
 def _twice(names: list[str]) -> list[str]:
     return sorted({name for position, name in enumerate(names) if name in names[:position]})
-
-
-def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:
-    """Whether an undecided condition around an operation tests one of these values for more than being None."""
-    wanted = {name for value in values for name in _names(frame, value)}
-    if not wanted:
-        return False
-    live = evaluator.live_blocks(frame)
-    for branch in Control(evaluator).choosing(frame, (number,), None):
-        both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
-        if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
-            return True
-    return False
 
 
 def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:

@@ -194,7 +194,7 @@ class Trials:
             call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
             if not isinstance(call, s.Call) or not call.arguments:
                 return None
-            if not any(isinstance(v, External) and v.name == "builtins.range" for v in self._callees(frame, call)):
+            if not self.ev.may_call(frame, call, "builtins.range"):
                 return None
             end = call.arguments[0 if len(call.arguments) == 1 else 1].value
             if constant(self.ev.value(frame, end)) is None:
@@ -222,9 +222,6 @@ class Trials:
             if isinstance(load, s.Load) and isinstance(made, s.Parameter):
                 return load.name, role
         return None
-
-    def _callees(self, frame: Frame, call: s.Call) -> Values:
-        return self.ev.value(frame, call.function)
 
     def _same(self, frame: Frame, first: int, second: int) -> bool:
         """Whether two expressions are written identically, with names that are assigned only once."""

@@ -223,10 +223,9 @@ def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Whether it is ``range(n)``, ``map(int, ...)``, or anything else that can only hold numbers."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
-        names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}
-        if names & {"builtins.range", "numpy.arange", "jax.numpy.arange"}:
+        if evaluator.may_call(frame, operation, "builtins.range", "numpy.arange", "jax.numpy.arange"):
             return True
-        if "builtins.map" in names and operation.arguments:
+        if operation.arguments and evaluator.may_call(frame, operation, "builtins.map"):
             mapped = evaluator.value(frame, operation.arguments[0].value)
             return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):
