@@ -233,9 +233,4 @@ class Trials:
             return one.name == other.name and len(stores) < 2
         if isinstance(one, s.Attribute) and isinstance(other, s.Attribute):
             return one.name == other.name and self._same(frame, one.base, other.base)
-        if isinstance(one, s.Call) and isinstance(other, s.Call) and len(one.arguments) == len(other.arguments):
-            pairs = zip(one.arguments, other.arguments, strict=True)
-            return self._same(frame, one.function, other.function) and all(
-                a.keyword == b.keyword and self._same(frame, a.value, b.value) for a, b in pairs
-            )
         return isinstance(one, s.Const) and one == other
