@@ -9,7 +9,7 @@ from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import MissingAxis, Program, Unbound
+    from spmdlint.rule import Program, Unbound
 
 
 class UnboundAxis(Rule):
@@ -19,7 +19,7 @@ class UnboundAxis(Rule):
 
     Follows every call from a `pmap`, `shard_map`, `smap` or `jit`, and from module level, down to the collectives
     (`psum`, `pmean`, `all_gather`, `axis_index`, ...), across functions, closures, classes and files, and checks that
-    a map on the way binds the axis that the collective names. Also finds collectives that name no axis at all.
+    a map on the way binds the axis that the collective names.
 
     With `--preview`, also finds maps (`pmap`, `vmap(axis_name=...)`, `shard_map`, ...) inside a map that binds the same
     name: passed to it directly, or called from its function.
@@ -70,17 +70,8 @@ class UnboundAxis(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unbound_axes():
             yield self._diagnostic(program, found)
-        for missing in program.missing_axes():
-            yield self._missing(program, missing)
         if program.preview:
             yield from self._bound_twice(program)
-
-    def _missing(self, program: Program, found: MissingAxis) -> Diagnostic:
-        return self.finding(
-            message=f"{found.collective} is called without an axis, so JAX raises a TypeError here.",
-            place=program.place(found.site),
-            help=f"Pass {found.parameter}= with the axis name that the surrounding map binds.",
-        )
 
     def _bound_twice(self, program: Program) -> Iterator[Diagnostic]:
         told = set()

@@ -19,9 +19,8 @@ class AxisNotInMesh(Rule):
 
     Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a `shard_map`
     and in a `with_sharding_constraint` with the axes of the mesh that it is used with, across functions and files. In a
-    table of specs, every row has to fit. Under `shard_map(axis_names=...)` only those axes may be named, and they must
-    be axes of the mesh. Where no mesh is given, it is taken to be one of those that the program sets with
-    `jax.set_mesh`, if all of them are known.
+    table of specs, every row has to fit. Under `shard_map(axis_names=...)` only those axes may be named. Where no mesh
+    is given, it is taken to be one of those that the program sets with `jax.set_mesh`, if all of them are known.
 
     ## Why it matters
 
@@ -59,7 +58,7 @@ class AxisNotInMesh(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in (*program.specs.not_in_mesh(), *program.regions.added_names()):
+        for found in program.specs.not_in_mesh():
             if (found.site, found.axis) in told:
                 continue
             told.add((found.site, found.axis))
@@ -68,17 +67,15 @@ class AxisNotInMesh(Rule):
             near = get_close_matches(found.axis, sorted(found.mesh.names), n=1)
             guess = f" (did you mean {near[0]!r}?)" if near else ""
             user = found.library.rsplit(".", 1)[-1]
-            added = found.adder.rsplit(".", 1)[-1]
             at = program.where(found.user, place.path)
-            who = f"This {user}" if found.user == found.site else f"This {added}" if added else "The spec"
             use = Related(program.place(found.user), f"The {user} uses the spec with its mesh here.")
             steps = program.written.of_name(found.site, found.axis)
             spelled = tuple(Related(program.place(step.site), sentence(step.text)) for step in steps)
             yield self.finding(
-                message=f"{who} names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
+                message=f"The spec names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
                 place=place,
                 help=f"Use one of the mesh's axes{guess}, or add an axis {found.axis!r} to the mesh.",
-                related=spelled if found.user == found.site else (use, *spelled),
+                related=(use, *spelled),
                 fix=self._fix(program, found, near[0]) if near else None,
             )
 

@@ -176,20 +176,13 @@ class SpecStructure(Rule):
 
     def _repeated(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in (*program.specs.repeated(), *program.regions.added_again()):
+        for found in program.specs.repeated():
             if (found.site, found.axis) in told:
                 continue
             told.add((found.site, found.axis))
             if found.what == "mesh":
                 message = f"The mesh has two axes named {found.axis!r}."
                 way_out = "Give each axis of the mesh a different name."
-            elif found.adds is not None:
-                at = program.where(found.adds, program.place(found.site).path)
-                message = (
-                    f"The spec names the axis {found.axis!r}, over which the {found.what.rsplit('.', 1)[-1]} at {at} "
-                    "already shards the mapped dimension."
-                )
-                way_out = "Remove the axis from the spec: the map adds it in front."
             else:
                 message = f"The spec shards two dimensions of one array over the axis {found.axis!r}."
                 way_out = "Shard one dimension over it, and use None or another axis for the other dimension."

@@ -23,8 +23,7 @@ class BadAxisIndices(Rule):
     past its end (`(i, i + 1) for i in range(n)`).
 
     Finds `axis_index_groups` that contain a device twice, leave one out, or have a different number of devices than the
-    axis, if its size is known from the shape of the mesh, and groups of different sizes for collectives that need equal
-    ones.
+    axis, if its size is known from the shape of the mesh.
 
     Also finds permutations and groups that are computed from what differs between processes, such as the index of this
     one.
@@ -162,11 +161,6 @@ def _of_groups(found: BadGroups) -> tuple[str, str]:
         message = f"The axis_index_groups contain device {found.repeated} twice."
     elif found.missing is not None:
         message = f"The axis_index_groups leave out device {found.missing}."
-    elif found.uneven is not None:
-        few, many = found.uneven
-        message = (
-            f"The axis_index_groups have different sizes ({few} and {many}), but this collective needs equal ones."
-        )
     else:
         message = f"The axis_index_groups contain {found.count} devices, but the axis has {found.size}."
     return message, "Put every device of the axis in exactly one group; compute the groups from the size of the axis."

@@ -26,7 +26,6 @@ class SetOrder(OrderedRule):
     - collectives over a tuple of axis names made from a set, and a `PartitionSpec` that shards one dimension along such
       a tuple;
     - dimensions that traced code lists from a set of names, as for `dot_general`;
-    - maps that a loop over axis names nests inside one another;
     - an `optax.chain` whose parts are in set order;
     - a process's share of a list in set order;
     - an array over the devices of all processes whose columns are in set order, or whose rows are if each device gets a
@@ -114,9 +113,6 @@ class SetOrder(OrderedRule):
             effect = (
                 "Each process then has a different mesh, and the same program moves data between different devices."
             )
-        elif loop.sink == "nesting":
-            then = f"so the maps over these axes ({loop.what}) are nested in a different order on each process"
-            effect = "The processes compile different programs."
         else:
             then = f"so {loop.what} names its axes in a different order on each process"
             effect = "The processes compile different programs."

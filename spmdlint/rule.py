@@ -29,7 +29,6 @@ from spmdlint.errors import UsageError
 if TYPE_CHECKING:
     from spmdlint.analysis.axes.free import Unbound as Unbound
     from spmdlint.analysis.axes.optional import LeftOut as LeftOut
-    from spmdlint.analysis.axes.optional import MissingAxis as MissingAxis
     from spmdlint.analysis.axes.permutations import BadGroups as BadGroups
     from spmdlint.analysis.axes.permutations import BadPermutation as BadPermutation
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh

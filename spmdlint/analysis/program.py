@@ -11,7 +11,7 @@ from typing import Literal
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
-from spmdlint.analysis.axes.optional import MissingAxis, OptionalAxes, missing_axes
+from spmdlint.analysis.axes.optional import OptionalAxes
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
@@ -121,10 +121,6 @@ class Program:
     def unbound_axes(self) -> Iterator[Unbound]:
         """Paths on which nothing binds a collective's axis."""
         return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
-
-    def missing_axes(self) -> Iterator[MissingAxis]:
-        """Collectives that name no axis."""
-        return missing_axes(self.specs)
 
     @cached_property
     def _branches(self) -> tuple[Divergence, ...]:

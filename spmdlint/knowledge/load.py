@@ -54,9 +54,7 @@ class Known(Struct, frozen=True):
     permutation: str | None = None
     sources: bool = False
     ordered: bool = False
-    even: bool = False
     unbound: bool = False
-    spmd: str | None = None
     leaves: str | None = None
     runs: bool = False
     inserts: str | None = None
@@ -160,7 +158,7 @@ _OF_UNKNOWN = frozenset((
 ))  # fmt: skip
 """Keys that count for a method of an object of which nothing is known but the method's name."""
 _PARAMETERS = (
-    "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
+    "axes", "mesh", "sizes", "only", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
     "order_seed", "laid_out", "shaped_by",
 )  # fmt: skip

@@ -18,21 +18,18 @@ from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.wrapped import escapes
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import decorated_with, expects_failure, handles_unbound_names
+from spmdlint.analysis.evaluation.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
     Arguments,
     Frame,
-    Free,
     FunctionValue,
     Member,
     Site,
     Value,
-    Values,
     certain,
-    text,
     truth,
 )
 from spmdlint.knowledge.load import Known
@@ -48,21 +45,19 @@ MAX_NEEDS = 24
 class Need(Struct, frozen=True):
     """An axis that a collective needs, with the calls that lead to it, outermost first.
 
-    ``assumed``: the name is the default of a settings field, which may well hold a different one. ``layer``: it is a
-    layer of a library that communicates. ``derived``: it is needed only where derivatives are taken.
+    ``layer``: it is a layer of a library that communicates. ``derived``: it is needed only where derivatives are taken.
     """
 
     axis: str
     collective: str
     site: Site
     path: tuple[Site, ...] = ()
-    assumed: bool = False
     layer: bool = False
     derived: bool = False
 
     def met_by(self, binds: Axes) -> bool:
         """Whether these axes include it, or may include it."""
-        return bool(binds.names) if self.assumed else self.axis in binds.names
+        return self.axis in binds.names
 
 
 class Unbound(Struct, frozen=True):
@@ -149,9 +144,6 @@ class FreeAxes:
             axes = self.calls.names(given) if given is not None else NO_AXES
             for name in sorted(axes.names - reached.binds.names) if not axes.open else ():
                 yield Need(name, reached.name.rsplit(".", 1)[-1], site)
-            assumed = _assumed_axis(self.ev, given) if given is not None and axes.open else None
-            if assumed is not None and not reached.binds.names:
-                yield Need(assumed, reached.name.rsplit(".", 1)[-1], site, assumed=True)
 
     def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
         """The axes that calling a library's layer needs, if it is certain that the layer communicates."""
@@ -211,9 +203,7 @@ class FreeAxes:
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = (*self.reach.use_calls.get(found.root, ()), *self.reach.use_handed.get(found.root, ()))
             places = (found.root.ref, *(site.ref for site in called))
-            if not any(self._bound_outside(ref, found.need) for ref in places) and not decorated_with(
-                self.ev, self.ev.free_frame(found.root.ref), found.need.axis
-            ):
+            if not any(self._bound_outside(ref, found.need) for ref in places):
                 key = (found.need.axis, found.root)
                 held = by_root.get(key)
                 if held is None:
@@ -241,7 +231,7 @@ class FreeAxes:
             return False
         names = {self.ev.project.function(ref).name for ref in self._compiled(use)}
         mapped = [self._attributes_mapped[name] for name in names & self._attributes_mapped.keys()]
-        return any(need.assumed or need.axis in axes for axes in mapped)
+        return any(need.axis in axes for axes in mapped)
 
     def _compiled(self, use: MapUse) -> list[FunctionRef]:
         known = self.ev.knowledge.get(use.applied.name)
@@ -351,7 +341,7 @@ class FreeAxes:
                 continue
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 for need in self.needs_of_call(frame, number, operation):
-                    if (is_host or need.axis in mapped_here) and not (need.assumed or need.derived):
+                    if (is_host or need.axis in mapped_here) and not need.derived:
                         yield self._at_call(frame, number, operation, need)
 
     def _at_call(self, frame: Frame, number: int, operation: s.Call, need: Need) -> Unbound:
@@ -402,23 +392,6 @@ class FreeAxes:
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
         callee = self.ev.callee(frame, operation)
         return callee is not None and self._spans(callee)
-
-
-def _assumed_axis(ev: Evaluator, given: Values) -> str | None:
-    """The default of a field that is annotated as a string, whatever it holds: a `jit` binds no axis name at all."""
-    field = certain(given)
-    if not isinstance(field, Free):
-        return None
-    frame = ev.free_frame(field.ref)
-    if frame.code.function.kind != "class":
-        return None
-    stores = [frame.code.operations[number] for number in frame.code.function.stores.get(field.name, ())]
-    default = stores[0] if len(stores) == 1 else None
-    if not isinstance(default, s.Store) or default.annotation is None:
-        return None
-    declared = frame.code.operations[default.annotation]
-    is_name = isinstance(declared, s.Load) and declared.name == "str"
-    return text(ev.value(frame, default.value)) if is_name else None
 
 
 _DEPTH = 6

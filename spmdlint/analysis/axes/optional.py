@@ -1,4 +1,4 @@
-"""Collectives without their axis, and reductions that a helper makes only if it is passed one.
+"""Reductions that a helper makes only if it is passed their axis.
 
 A function that takes the axis itself and does not hand it on needs no map to be wrong.
 """
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.axes.inside import Region
-from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -196,31 +195,3 @@ def _given(frame: Frame, call: s.Call, names: set[str]) -> str | None:
     """The first of the given names that is passed to a call."""
     given = (frame.code.operations[argument.value] for argument in call.arguments)
     return next((load.name for load in given if isinstance(load, s.Load) and load.name in names), None)
-
-
-_REQUIRED = "jax.lax."
-"""Functions of other libraries may have a default axis."""
-
-
-class MissingAxis(Struct, frozen=True):
-    """A call of a collective that names no axis."""
-
-    site: Site
-    collective: str
-    parameter: str
-
-
-def missing_axes(specs: Specs) -> Iterator[MissingAxis]:
-    """Each such call once; a call with starred arguments may pass the axis in them."""
-    told: set[Site] = set()
-    for use in specs.applications:
-        known = specs.ev.knowledge.get(use.applied.name)
-        if known is None or known.kind != "collective" or known.axes is None or use.site in told:
-            continue
-        if not known.name.startswith(_REQUIRED) or known.axes not in known.positional:
-            continue
-        given = use.applied.arguments
-        if given.open or not given.positional or specs.ev.argument(use.applied, known.axes) is not None:
-            continue
-        told.add(use.site)
-        yield MissingAxis(use.site, known.name, known.axes)

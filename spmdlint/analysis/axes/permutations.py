@@ -25,10 +25,10 @@ class BadPermutation(Struct, frozen=True):
 
 
 class BadGroups(Struct, frozen=True):
-    """Groups that are not a partition of the axis, or that have different sizes.
+    """Groups that are not a partition of the axis.
 
-    They hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices of an axis of
-    ``size``. ``tried`` is the size of groups for which ``repeated`` was found, if they overlap for every size.
+    They hold ``repeated`` twice, leave ``missing`` out, or hold ``count`` devices of an axis of ``size``. ``tried`` is
+    the size of groups for which ``repeated`` was found, if they overlap for every size.
     """
 
     site: Site
@@ -36,7 +36,6 @@ class BadGroups(Struct, frozen=True):
     missing: int | None = None
     count: int = 0
     size: int | None = None
-    uneven: tuple[int, int] | None = None
     tried: int | None = None
 
 
@@ -96,12 +95,6 @@ def groups(given: Values | None) -> list[list[int]] | None:
             return None
         found.append([number for number in numbers if number is not None])
     return found if any(found) else None
-
-
-def uneven(site: Site, known: Known, split: list[list[int]]) -> BadGroups | None:
-    """Groups of different sizes, if the collective needs equal ones."""
-    sizes = sorted({len(group) for group in split})
-    return BadGroups(site, uneven=(sizes[0], sizes[-1])) if known.even and len(sizes) > 1 else None
 
 
 def no_partition(site: Site, devices: list[int]) -> BadGroups | None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from spmdlint.analysis.axes.dropped import Dropped, DroppedResults
 from spmdlint.analysis.axes.inside import Inside, Region
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, out_of_range, pairs
-from spmdlint.analysis.axes.specs import AxisNotInMesh, RepeatedAxis, Specs
+from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.callgraph.arguments import Axes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.standard import listed
@@ -107,34 +107,6 @@ class Regions:
         if not any(axis == name for axis, _ in around.sizes):
             around = self.calls.mesh_of(region.map.applied)
         return frozenset() if around.open else around.sizes_of(name)
-
-    # -- 102, 103: a map that shards its own dimension adds names to the specs inside
-
-    def added_names(self) -> Iterator[AxisNotInMesh]:
-        """Names that a map adds to the specs of constraints inside it, but that their mesh lacks."""
-        for region, name, _, mesh in self._added():
-            if not mesh.open and name not in mesh.names:
-                use, library = region.use.applied, region.map.applied.name
-                yield AxisNotInMesh(region.map.site, name, use.site, use.name, mesh, library)
-
-    def added_again(self) -> Iterator[RepeatedAxis]:
-        """Names that a map adds to specs that already have them."""
-        for region, name, spec, _ in self._added():
-            if name in self.specs.names_in(spec):
-                yield RepeatedAxis(spec.site, name, region.map.applied.name, region.map.site)
-
-    def _added(self) -> Iterator[tuple[Region, str, Applied, Axes]]:
-        """Each constraint inside a map that adds names: the region, a name, a spec and the axes of its mesh."""
-        for region in self.regions():
-            around = self.ev.knowledge.get(region.map.applied.name)
-            known = self.ev.knowledge.get(region.use.applied.name)
-            if around is None or around.spmd is None or known is None or known.kind != "constraint":
-                continue
-            given = self.ev.argument(region.map.applied, around.spmd)
-            added = self.calls.names(given) if given is not None else Axes()
-            for name in sorted(added.names) if not added.open else ():
-                for spec, mesh in self.specs.with_meshes(region.use.applied):
-                    yield region, name, spec, mesh
 
     # -- 109
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
+from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
 from spmdlint.analysis.callgraph.arguments import Axes
 from spmdlint.analysis.callgraph.calls import Calls
@@ -32,23 +32,21 @@ from spmdlint.program.operands import inputs
 
 
 class AxisNotInMesh(Struct, frozen=True):
-    """A spec that names an axis its mesh lacks; or ``adder``, a map that adds a name to specs, names it."""
+    """A spec that names an axis its mesh lacks."""
 
     site: Site
     axis: str
     user: Site
     library: str
     mesh: Axes
-    adder: str = ""
 
 
 class RepeatedAxis(Struct, frozen=True):
-    """An axis that occurs twice in a mesh or in a spec, or in the spec and again in the map ``adds``."""
+    """An axis that occurs twice in a mesh or in a spec."""
 
     site: Site
     axis: str
     what: str
-    adds: Site | None = None
 
 
 class Specs:
@@ -81,67 +79,28 @@ class Specs:
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes in specs that their mesh lacks."""
         for use in self.applications:
-            yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
                 continue
-            for spec in (*self.specs_of(use.applied), *self._whichever(use.applied, axes)):
+            for spec in self.specs_of(use.applied):
                 unknown = [name for name in self.names_in(spec) if name not in axes.names]
                 if unknown and not self._asked_before(use, spec):
                     for name in unknown:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
-    def _whichever(self, applied: Applied, axes: Axes) -> Iterator[Applied]:
-        """The first of several possible specs, if none that names an axis fits the mesh.
-
-        A spec that names no axis fits every mesh; there may be such ones besides only if the specs are values of one
-        dictionary, with an entry for each of many arrays.
-        """
-        known = self.ev.knowledge.get(applied.name)
-        for parameter in known.specs if known is not None else ():
-            values = self.ev.argument(applied, parameter) or NOTHING
-            several = [v for v in self.ev.in_order(values) if isinstance(v, Applied) and self._is_spec(v)]
-            if len(several) < 2 or len(several) < len(values) or self._of_one_table(values):
-                continue
-            naming = [spec for spec in several if self.names_in(spec)]
-            if len(naming) < len(several) and not self._of_one_dictionary(several):
-                continue
-            if len(naming) > 1 and all(any(n not in axes.names for n in self.names_in(spec)) for spec in naming):
-                yield min(naming, key=lambda spec: spec.site.number)
-
-    def _is_spec(self, value: Applied) -> bool:
-        known = self.ev.knowledge.get(value.name)
-        return known is not None and known.kind == "spec"
-
-    def _of_one_dictionary(self, several: Sequence[Applied]) -> bool:
-        """Whether they are values of one dictionary display."""
-        code, wanted = self._written_together(several)
-        tables = code.of_kind(s.DictDisplay) if code is not None else ()
-        return any(wanted <= set(table.values) for _, table in tables)
-
-    def _written_together(self, several: Sequence[Applied]) -> tuple[Code | None, set[int]]:
-        """The function that makes several values, if it is a single one, and the operations that make them."""
-        refs = {value.site.ref for value in several}
-        code = self.ev.code(refs.pop()) if len(refs) == 1 else None
-        return code, {value.site.number for value in several}
-
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
-        """Whether a spec from elsewhere is put on the mesh only under a condition that tests it."""
-        call = use.frame.code.operations[use.site.number]
-        if spec.site.ref == use.site.ref or use.site.ref != use.frame.ref or not isinstance(call, s.Call):
+        """Whether a spec from elsewhere is put on the mesh only under a condition that tests it for more than None."""
+        frame, number = use.frame, use.site.number
+        call = frame.code.operations[number]
+        if spec.site.ref == use.site.ref or use.site.ref != frame.ref or not isinstance(call, s.Call):
             return False
-        given = [argument.value for argument in call.arguments]
-        return asked_before(self.ev, use.frame, use.site.number, given)
-
-    def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
-        """Names that a map is meant to bind although its mesh lacks them."""
-        known = self.ev.knowledge.get(use.applied.name)
-        only = self.ev.argument(use.applied, known.only) if known is not None and known.only is not None else None
-        mesh = self.calls.mesh_of(use.applied)
-        narrowed = self.calls.names(only) if only is not None else None
-        if narrowed is not None and not narrowed.open and not mesh.open:
-            for name in sorted(narrowed.names - mesh.names):
-                yield AxisNotInMesh(use.site, name, use.site, use.applied.name, mesh)
+        wanted = {name for argument in call.arguments for name in _names(frame, argument.value)}
+        live = self.ev.live_blocks(frame)
+        for branch in self.ev.once(Control).choosing(frame, (number,), None) if wanted else ():
+            both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
+            if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
+                return True
+        return False
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that occur twice in a mesh, or in a spec that is put on a mesh."""
@@ -172,17 +131,6 @@ class Specs:
                 found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self.names_in(leaf)
         return found
 
-    def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
-        """The specs of an application, including those in its shardings, each with the axes of its mesh."""
-        known = self.ev.knowledge.get(applied.name)
-        for parameter in known.specs if known is not None else ():
-            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
-                inner = self.ev.knowledge.get(leaf.name)
-                if inner is not None and inner.kind == "sharding":
-                    yield from self.with_meshes(leaf)
-                else:
-                    yield leaf, self.calls.mesh_of(applied)
-
     def specs_of(self, applied: Applied) -> Iterator[Applied]:
         """The partition specs in the arguments of an application, anywhere in a pytree."""
         known = self.ev.knowledge.get(applied.name)
@@ -196,11 +144,11 @@ class Specs:
 
     def _of_one_table(self, values: Values) -> bool:
         """Whether several values are all in one table display: each of its rows is for something else."""
-        made = [value for value in values if isinstance(value, Applied)]
-        code, wanted = self._written_together(made)
-        if len(made) != len(values) or code is None:
+        made = [value.site for value in values if isinstance(value, Applied)]
+        if len(made) != len(values) or len({site.ref for site in made}) != 1:
             return False
-        return any(wanted <= _rows(code, table) for _, table in code.of_kind(s.Display))
+        code = self.ev.code(made[0].ref)
+        return any({site.number for site in made} <= _rows(code, table) for _, table in code.of_kind(s.Display))
 
     def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:
         value = certain(values)
@@ -257,7 +205,7 @@ class Specs:
                 if split is None:
                     continue
                 devices = [device for group in split for device in group]
-                bad = no_partition(use.site, devices) or uneven(use.site, known, split)
+                bad = no_partition(use.site, devices)
                 if bad is not None:
                     yield bad
 
@@ -274,19 +222,6 @@ def _rows(code: Code, table: s.Display) -> set[int]:
 
 def _twice(names: list[str]) -> list[str]:
     return sorted({name for position, name in enumerate(names) if name in names[:position]})
-
-
-def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:
-    """Whether an undecided condition around an operation tests one of these values for more than being None."""
-    wanted = {name for value in values for name in _names(frame, value)}
-    if not wanted:
-        return False
-    live = evaluator.live_blocks(frame)
-    for branch in evaluator.once(Control).choosing(frame, (number,), None):
-        both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
-        if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
-            return True
-    return False
 
 
 def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:

@@ -233,7 +233,6 @@ def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None
 
 
 _METHODS = frozenset("sum mean max min prod astype reshape ravel flatten transpose dot var std argmax argmin".split())
-_ARITHMETIC = frozenset(("-", "/", "//", "**", "@"))
 MAX_DEPTH = 12
 
 
@@ -255,34 +254,13 @@ class Arrays:
         ]
         if not returns or function.generator or function.asynchronous:
             return False
-        return all(r.value is not None and self.is_array(frame, r.value, depth) for r in returns)
+        return all(r.value is not None and self._is_array(frame, r.value, depth) for r in returns)
 
-    def is_array(self, frame: Frame, number: int, depth: int = 0) -> bool:
-        """Whether the value of an operation is a single array."""
-        if depth > MAX_DEPTH:
-            return False
+    def _is_array(self, frame: Frame, number: int, depth: int) -> bool:
+        """Whether the value of an operation is a single array, because a call makes it."""
         operation = self.ev.function(frame).operations[number]
-        if isinstance(operation, s.Binary):
-            sides = (operation.left, operation.right)
-            return operation.operator in _ARITHMETIC or any(self.is_array(frame, n, depth + 1) for n in sides)
-        if isinstance(operation, s.Unary):
-            return operation.operator == "-"
-        if isinstance(operation, s.IfExp):
-            return all(self.is_array(frame, n, depth + 1) for n in (operation.body, operation.orelse))
-        if isinstance(operation, s.Load):
-            return self._name(frame, number, operation, depth)
-        if isinstance(operation, s.Call):
-            return self._call(frame, operation, depth)
-        return isinstance(operation, s.Const) and isinstance(operation.value, float)
-
-    def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> bool:
-        function = self.ev.function(frame)
-        if not function.binds(operation.name):
+        if depth > MAX_DEPTH or not isinstance(operation, s.Call):
             return False
-        stores = [function.operations[n] for n in self.ev.reaching(frame, number, operation.name)]
-        return bool(stores) and all(isinstance(o, s.Store) and self.is_array(frame, o.value, depth + 1) for o in stores)
-
-    def _call(self, frame: Frame, operation: s.Call, depth: int) -> bool:
         callee = self.ev.callee(frame, operation)
         source = self.ev.function(frame).operations[operation.function]
         if isinstance(callee, External):

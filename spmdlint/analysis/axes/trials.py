@@ -194,7 +194,7 @@ class Trials:
             call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
             if not isinstance(call, s.Call) or not call.arguments:
                 return None
-            if not any(isinstance(v, External) and v.name == "builtins.range" for v in self._callees(frame, call)):
+            if not self.ev.may_call(frame, call, "builtins.range"):
                 return None
             end = call.arguments[0 if len(call.arguments) == 1 else 1].value
             if constant(self.ev.value(frame, end)) is None:
@@ -223,9 +223,6 @@ class Trials:
                 return load.name, role
         return None
 
-    def _callees(self, frame: Frame, call: s.Call) -> Values:
-        return self.ev.value(frame, call.function)
-
     def _same(self, frame: Frame, first: int, second: int) -> bool:
         """Whether two expressions are written identically, with names that are assigned only once."""
         if first == second:
@@ -236,9 +233,4 @@ class Trials:
             return one.name == other.name and len(stores) < 2
         if isinstance(one, s.Attribute) and isinstance(other, s.Attribute):
             return one.name == other.name and self._same(frame, one.base, other.base)
-        if isinstance(one, s.Call) and isinstance(other, s.Call) and len(one.arguments) == len(other.arguments):
-            pairs = zip(one.arguments, other.arguments, strict=True)
-            return self._same(frame, one.function, other.function) and all(
-                a.keyword == b.keyword and self._same(frame, a.value, b.value) for a, b in pairs
-            )
         return isinstance(one, s.Const) and one == other

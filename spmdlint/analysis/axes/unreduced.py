@@ -18,7 +18,7 @@ from spmdlint.program.operands import inputs
 
 
 class Place(Struct, frozen=True):
-    """A name, or a field or an element of what it stands for; the stores that may be the last ones to a local name."""
+    """A name, or a field of what it stands for; the stores that may be the last ones to a local name."""
 
     load: int
     stores: frozenset[int]
@@ -127,15 +127,11 @@ class Afterwards:
             yield place
 
     def _place(self, number: int) -> Place | None:
-        """The place that a name, a field or an element is; None for any other value."""
+        """The place that a name or a field is; None for any other value."""
         operations, path = self.frame.code.operations, list[str]()
         operation = operations[number]
-        while isinstance(operation, (s.Attribute, s.Subscript)):
-            if isinstance(operation, s.Attribute):
-                path.append(operation.name)
-            else:
-                index = operations[operation.index]
-                path.append(str(index.value) if isinstance(index, s.Const) else "[]")
+        while isinstance(operation, s.Attribute):
+            path.append(operation.name)
             number = operation.base
             operation = operations[number]
         if not isinstance(operation, s.Load):

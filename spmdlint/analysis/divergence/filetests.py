@@ -90,16 +90,7 @@ class FileTests:
         looked = looked_for_again(self.ev, self.effects, frame, branch, reason)
         if looked is not None and not any(_writes(frame, number) for number in self._making(frame, looked)):
             return True
-        return self._agreed_later(frame) or self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
-
-    def _agreed_later(self, frame: Frame) -> bool:
-        """Whether the function makes the processes agree on what they saw of the files, so that they may differ."""
-        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            if self.effects.agrees(frame, call):
-                seen = self.content.any_of(frame, [argument.value for argument in call.arguments])
-                if seen is not None and seen.kind == "files":
-                    return True
-        return False
+        return self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
 
     @staticmethod
     def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:

@@ -238,13 +238,13 @@ class Balanced:
         self.effects = effects
         self.conditions = conditions
 
-    def by_callers(self, frame: Frame, test: int, depth: int = _CALLERS) -> bool:
+    def by_callers(self, frame: Frame, test: int) -> bool:
         """Whether in each caller of a function all processes make the same calls, whichever way a condition goes.
 
         It must be a condition on the process alone, which has the same answer everywhere in the program.
         """
         key = self.conditions.key(frame, test)
-        return key is not None and is_about_process(key[0]) and self._in_callers(frame.ref, key[0], depth)
+        return key is not None and is_about_process(key[0]) and self._in_callers(frame.ref, key[0], _CALLERS)
 
     def _in_callers(self, ref: FunctionRef, key: Key, depth: int) -> bool:
         edges = self.reach.callers.get(ref, ())

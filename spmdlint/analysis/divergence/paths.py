@@ -41,7 +41,6 @@ class PathUse(Struct, frozen=True):
     number: int
     path: Shape
     writes: bool
-    waits: bool = False
 
 
 class PathUses:

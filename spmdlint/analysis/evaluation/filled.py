@@ -35,7 +35,7 @@ _Is = Callable[[s.Function, int], bool]
 """Whether an operation is the collection in question: a load of its name, or of its attribute."""
 
 
-def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: int | None = None) -> Values | None:
+def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: int | None) -> Values | None:
     """A list under a local or global name, as it is at the operation ``before``; None if it may be anything."""
     function = ev.function(frame)
     stores = [store for store in function.stores[name] if not _is_extension(function, store, name)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values
+from spmdlint.analysis.evaluation.values import Collection, External, Frame, Values
 from spmdlint.program import summary as s
 
 # `mock.patch("jax.lax.psum", ...)`: the name refers to a replacement.
@@ -73,43 +73,6 @@ def _of_patch(code: Code, call: s.Call) -> bool:
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:
     """Whether an operation is part of an argument of a call, by its position in the source."""
     return any(function.holds(argument.value, number) for argument in call.arguments)
-
-
-def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool:
-    """Whether an unknown decorator of the function of a frame, or of one around it, takes a word as an argument.
-
-    `@with_mesh(("data",))` may bind the axis that it names around everything that the function does.
-    """
-    while frame is not None and frame.outer is not None:
-        outer = evaluator.function(frame.outer)
-        made = set(frame.outer.code.made_at.get(frame.ref.index, ()))
-        for number, operation in enumerate(outer.operations):
-            if not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
-                continue
-            if operation.arguments[0].value in made:
-                made.add(number)
-                if _takes(evaluator, frame.outer, operation.function, word):
-                    return True
-        frame = frame.outer
-    return False
-
-
-def _takes(evaluator: Evaluator, frame: Frame, number: int, word: str) -> bool:
-    """Whether a decorator is a call that is passed a word, and not a call of a known library function."""
-    call = evaluator.function(frame).operations[number]
-    if not isinstance(call, s.Call):
-        return False
-    made_by = evaluator.callee(frame, call)
-    if isinstance(made_by, External) and evaluator.knowledge.get(made_by.name) is not None:
-        return False
-    return any(_spells(evaluator.value(frame, argument.value), word) for argument in call.arguments)
-
-
-def _spells(values: Values, word: str) -> bool:
-    return any(
-        value == Constant(word) or (isinstance(value, Collection) and any(_spells(e, word) for e in value.elements))
-        for value in values
-    )
 
 
 def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:

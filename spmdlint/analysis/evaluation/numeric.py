@@ -142,8 +142,7 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int, depth: int =
         method = evaluator.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _TEXT_METHODS:
             return True
-        callees = evaluator.value(frame, operation.function)
-        return any(isinstance(c, External) and c.name in ("builtins.str", "builtins.repr") for c in callees)
+        return evaluator.may_call(frame, operation, "builtins.str", "builtins.repr")
     values = evaluator.value(frame, value)
     return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -161,6 +161,15 @@ class Objects:
                         found.setdefault(operation.name, []).append((method, number))
             self._stores[ref] = found
         return self._stores[ref]
+
+    def only_stored(self, classes: Sequence[ClassValue], name: str) -> tuple[Frame, int] | None:
+        """The value that is stored to an attribute, if the methods of these classes store to it in only one place."""
+        stores = [each for cls in classes for each in self.attribute_stores(cls.ref).get(name, ())]
+        if len(stores) != 1:
+            return None
+        method, number = stores[0]
+        stored = self.project.function(method).operations[number]
+        return (self.ev.free_frame(method), stored.value) if isinstance(stored, s.StoreAttribute) else None
 
     def copied_fields(self, ref: FunctionRef, name: str) -> list[tuple[FunctionRef, int, int]]:
         """Where the methods of a class copy their receiver with a new field: the method, the call and the value."""

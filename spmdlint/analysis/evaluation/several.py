@@ -10,8 +10,6 @@ from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue
 from spmdlint.knowledge.units import Unit, units
 from spmdlint.program import summary as s
 
-_SIZES = frozenset(("size", "device_count", "devices_size"))
-_OF_NONE = {"is": False, "is not": True, "==": False, "!=": True}
 _DEPTH = 4
 
 
@@ -97,13 +95,6 @@ def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
         number = operation.arguments[0].value
     values = ev.value(frame, number)
     return bool(values) and all(isinstance(v, Applied) and v.name in counting("device", "process") for v in values)
-
-
-def _is_mesh(frame: Frame, number: int) -> bool:
-    """Whether the value is named a mesh: without a mesh there are not several devices."""
-    operation = frame.code.operations[number]
-    words = operation.name.lower().split("_") if isinstance(operation, (s.Load, s.Attribute)) else [""]
-    return words[-1] == "mesh" and "debug" not in words
 
 
 def _names(ev: Evaluator, frame: Frame, number: int, name: str) -> bool:

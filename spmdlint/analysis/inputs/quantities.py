@@ -122,14 +122,8 @@ class Quantities:
         if not isinstance(owner, Instance) or objects.patched.on(owner.cls, field.name):
             return None
         classes = [*objects.lineage(owner.cls), *objects.subclasses.get(owner.cls.ref, ())]
-        stores = [each for cls in classes for each in objects.attribute_stores(cls.ref).get(field.name, ())]
-        if len(stores) != 1:
-            return None
-        method, number = stores[0]
-        stored = self.ev.project.function(method).operations[number]
-        if not isinstance(stored, s.StoreAttribute):
-            return None
-        return self.of(self.ev.free_frame(method), stored.value, depth - 1)
+        stored = objects.only_stored(classes, field.name)
+        return self.of(*stored, depth - 1) if stored is not None else None
 
     def _made(self, made: Applied) -> Quantity | None:
         if made.arguments.positional or made.arguments.keywords or made.arguments.open:

@@ -34,7 +34,7 @@ from spmdlint.analysis.meshtypes.dimensions import misplaced_under, overlaid_und
 from spmdlint.analysis.meshtypes.localsteps import averaged_later
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
-from spmdlint.analysis.meshtypes.rows import Replicas, Rows, carried, copied_first, has_own_sibling, replicated
+from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, has_own_sibling, made_apart, replicated
 from spmdlint.analysis.meshtypes.scalars import dimensions_of_none
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
@@ -52,7 +52,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol, may_be_one
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
-from spmdlint.knowledge.typing import Typing, typing_table
+from spmdlint.knowledge.typing import Typing
 
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _INDEX = ("jax.lax.axis_index",)
@@ -135,7 +135,6 @@ class Bodies:
         self.calls = calls
         self.reach = reach
         self.table = table
-        self._replicas = Replicas(evaluator, reach, table)
         self._wrappers = Wrappers(evaluator, reach)
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
@@ -178,8 +177,6 @@ class Bodies:
 
     def _is_meant(self, event: Event) -> bool:
         """Whether the author knows about the difference, as code around it shows."""
-        if event.hazard == "ratio":
-            return _reduces_on_another_arm(self.ev, event.mark.site)
         split = event.origin if event.hazard in ("shared", "stacked") else None
         return split is not None and has_own_sibling(self.ev, split)
 
@@ -342,7 +339,7 @@ class Bodies:
         copies = replicated(self.ev, self.table, sites)
         typer, result, rows = self._rows(use, function, axis, copies)
         self._keep(typer, use, rows)
-        first = copied_first(self.ev, self.table, sites) if sites else self._replicas.taken_by(function)
+        first = copied_first(self.ev, self.table, sites)
         if not rows.keys.isdisjoint(first - copies):
             # At least in the first step they are the same everywhere, and so are draws from a key among them.
             again, _, rows_left = self._rows(use, function, axis, copies | first)
@@ -358,7 +355,7 @@ class Bodies:
             steps = [leaf for leaf in steps if rows.of_step(leaf.rows)]
         for leaf in steps:
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            meant = self._replicas.made_apart(sites, leaf.rows) or averaged_later(
+            meant = made_apart(self.ev, self.table, sites, leaf.rows) or averaged_later(
                 self.ev, self.calls, self.table, sites, axis
             )
             if applied is not None and not meant:
@@ -517,17 +514,3 @@ def _differs(event: Event, rows: Rows) -> bool:
     if event.hazard in ("bent", "ratio"):
         return rows.of_some_data(event.rows)
     return True
-
-
-def _reduces_on_another_arm(ev: Evaluator, site: Site) -> bool:
-    """Whether there is a reduction on a path that bypasses this site: the author then knows about the difference."""
-    frame = ev.free_frame(site.ref)
-    function, flow = ev.function(frame), ev.flow(site.ref)
-    here = function.block_of[site.number]
-    for number, call in frame.code.calls_in(sorted(ev.live_blocks(frame))):
-        callees = ev.value(frame, call.function)
-        if any(isinstance(callee, External) and callee.name in typing_table().rows.reductions for callee in callees):
-            there = function.block_of[number]
-            if there not in flow.reachable(here) and here not in flow.reachable(there):
-                return True
-    return False

@@ -94,8 +94,7 @@ class Outputs:
 
     def _hands_on(self, frame: Frame, operation: s.Operation) -> bool:
         """Whether a call returns its own argument: ``loss = jax.device_get(loss)``."""
-        callees = self.ev.value(frame, operation.function) if isinstance(operation, s.Call) else ()
-        return any(isinstance(callee, External) and callee.name in self.table.rows.hand_on for callee in callees)
+        return self.ev.may_call(frame, operation, *self.table.rows.hand_on)
 
     def _at(self, frame: Frame, number: int) -> Iterator[OneRow]:
         read = self._read(frame, number)

@@ -7,7 +7,7 @@ from functools import partial
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import extensions_of, filling_of, fillings, given_to, in_loops, methods_of
+from spmdlint.analysis.evaluation.fillings import extensions_of, fillings, given_to, in_loops, methods_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field, is_receiver
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
@@ -30,9 +30,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # an element stored under an index has its place, whenever it is stored
-        if isinstance(function.operations[filled], s.StoreSubscript) and (
-            keyed or _own_keys(frame, operation.name, iterable)
-        ):
+        if keyed and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # a key that exists already keeps its place
         found = origins.of(frame, iterable)
         if found is not None:
@@ -42,24 +40,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         found = origins.of(frame, put)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    for filled, loop in _drained(origins.ev, frame, load):
-        found = order_of_pops(origins, frame, loop)
-        if found is not None:
-            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
-
-
-def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
-    """Whether the iterable of a loop is a part of the keys of a dictionary: ``wanted & rows.keys()``."""
-    operations = frame.code.operations
-    made = operations[frame.code.root_of(iterable)]
-    sides = (made.left, made.right) if isinstance(made, s.Binary) and made.operator == "&" else ()
-    for call in (operations[side] for side in sides):
-        method = operations[call.function] if isinstance(call, s.Call) else None
-        base = operations[method.base] if isinstance(method, s.Attribute) and method.name == "keys" else None
-        if isinstance(base, s.Load) and base.name == name:
-            return True
-    return False
 
 
 def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:
@@ -91,22 +72,6 @@ def _is_list(ev: Evaluator, frame: Frame, number: int) -> bool:
     if isinstance(made, s.Call):
         return ev.may_call(frame, made, "builtins.list")
     return isinstance(made, (s.Display, s.Collected)) and made.kind == "list"
-
-
-def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Reason | None:
-    """Why ``x.pop()`` without an index, in some blocks, takes the elements in such an order."""
-    function = origins.ev.function(frame)
-    for block in sorted(blocks):
-        for number in function.blocks[block].operations:
-            operation = function.operations[number]
-            if not isinstance(operation, s.Call) or operation.arguments:
-                continue
-            method = function.operations[operation.function]
-            if isinstance(method, s.Attribute) and method.name in ("pop", "popitem"):
-                found = origins.of(frame, method.base)
-                if found is not None:
-                    return origins.step(frame, number, f".{method.name}() takes one of them", found)
-    return None
 
 
 def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
@@ -171,18 +136,6 @@ def _of_objects(origins: Origins, frame: Frame, number: int) -> Reason | None:
             if found is not None:
                 return found
     return None
-
-
-def _drained(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, frozenset[int]]]:
-    """The operations in a ``while`` that put an element into a name's value, each with the blocks of that loop."""
-    function = evaluator.function(frame)
-    flow = evaluator.flow(frame.ref)
-    filling = filling_of(evaluator, frame, load)
-    for header, block in enumerate(function.blocks) if filling else ():
-        if block.test is None or isinstance(function.operations[block.test], s.Next):
-            continue
-        body = flow.loop_body(header)
-        yield from ((number, body) for number in filling if function.block_of[number] in body)
 
 
 def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Reason | None:

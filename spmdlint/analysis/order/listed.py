@@ -9,7 +9,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, Site
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.variance.evened import SHARDERS
@@ -125,8 +125,7 @@ class Listings:
             return
         share = self.variance.any_of(frame, ends)
         # Selecting one index after another from a share of all indices is a share as well.
-        chosen = index is None and not self._is_slice(frame, operation.index)
-        if share is not None and share.kind in (_OWN if chosen else _OWN[:1]):
+        if share is not None and share.kind in (_OWN if index is None else _OWN[:1]):
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
@@ -218,11 +217,6 @@ class Listings:
             reason = order.of(frame, listed)
             if reason is not None:
                 yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
-
-    def _is_slice(self, frame: Frame, index: int) -> bool:
-        """Whether this is a ``slice(...)`` that was made elsewhere."""
-        values = self.ev.value(frame, index)
-        return bool(values) and all(isinstance(v, Applied) and v.name == "builtins.slice" for v in values)
 
     def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
         flow = self.ev.flow(frame.ref)

@@ -103,7 +103,7 @@ class SetOrder(Property):
         if operation.operator == "+":
             fails = any(_is_set(origins.ev, frame, side) for side in sides)
             return origins.any_of(frame, sides) if not fails else None
-        if operation.operator not in _SET_OPERATORS or any(_numeric_set(origins.ev, frame, side) for side in sides):
+        if operation.operator not in _SET_OPERATORS:
             return None
         found = origins.any_of(frame, sides)
         if operation.operator == "-" and _is_set(origins.ev, frame, operation.left):
@@ -219,21 +219,13 @@ def _is_view(evaluator: Evaluator, frame: Frame, *sides: int) -> bool:
     return False
 
 
-def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    operation = evaluator.function(frame).operations[number]
-    return (
-        isinstance(operation, s.Display) and operation.kind == "set" and numbers(evaluator, frame, operation.elements)
-    )
-
-
 def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Whether it is ``range(n)``, ``map(int, ...)``, or anything else that can only hold numbers."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
-        names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}
-        if names & {"builtins.range", "numpy.arange", "jax.numpy.arange"}:
+        if evaluator.may_call(frame, operation, "builtins.range", "numpy.arange", "jax.numpy.arange"):
             return True
-        if "builtins.map" in names and operation.arguments:
+        if operation.arguments and evaluator.may_call(frame, operation, "builtins.map"):
             mapped = evaluator.value(frame, operation.arguments[0].value)
             return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):

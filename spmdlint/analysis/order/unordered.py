@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.numeric import compared_with_numbers
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.stacked import listed_dimensions
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -30,9 +30,7 @@ from spmdlint.program.operands import operands
 
 _READS: tuple[type[s.Operation], ...] = (s.Call, s.Subscript)
 
-Sink = Literal[
-    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "dimensions", "nesting",
-]  # fmt: skip
+Sink = Literal["parallel call", "traced program", "axis names", "mesh", "random keys", "share", "dimensions"]
 
 MAX_ENTERED = 8
 """The most calls of a function with functions that it may call which are examined."""
@@ -74,7 +72,6 @@ class SetLoops:
         self.multi = multi
         self.preview = preview
         self.variance = variance
-        self.calls = calls
         self.reach = reach
         self.effects = effects
         self.order = order
@@ -145,9 +142,6 @@ class SetLoops:
                 return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
                 return "random keys", "zip", None
-        name = self._nested(frame, body, test)
-        if name is not None:
-            return "nesting", name, None
         name = self._operation(frame, body, _SPLITTERS)
         if name is not None and self._carries_a_key(frame, body):
             return "random keys", name, None
@@ -155,26 +149,6 @@ class SetLoops:
             name = self._operation(frame, body, _TRACED, of_element=test) or self._arithmetic(frame, body)
             if name is not None:
                 return "traced program", name, None
-        return None
-
-    def _nested(self, frame: Frame, blocks: list[int], element: int) -> str | None:
-        """A map that wraps a function again in every iteration, with an axis named by the loop's element.
-
-        ``for name in names: f = jax.vmap(f, axis_name=name)``
-        """
-        function = self.ev.function(frame)
-        for block in blocks:
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if not isinstance(operation, s.Call) or not carries(frame.code, number, operation):
-                    continue
-                for callee in ordered(self.ev.value(frame, operation.function)):
-                    known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-                    axes = passed(operation, "axis_name", known.positional) if known is not None else None
-                    if known is None or known.kind != "map" or axes is None:
-                        continue
-                    if axes in _going_into(function, blocks, element):
-                        return known.name
         return None
 
     def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
@@ -254,7 +228,7 @@ class SetLoops:
                 continue
             axes = passed(operation, known.axes, known.positional)
             reason = self.order.of(frame, axes) if axes is not None else None
-            if reason is not None and axes is not None and not self._single(self.ev.value(frame, axes)):
+            if reason is not None and axes is not None:
                 site = Site(frame.ref, number)
                 yield SetLoop(site, Site(frame.ref, axes), reason, "axis names", known.name)
 
@@ -272,7 +246,7 @@ class SetLoops:
             reason = self.order.of(frame, argument.value)
             if isinstance(made, s.Collected) and reason is not None and reason.source.site.ref.path != frame.ref.path:
                 continue  # names of dimensions passed to a library, from anywhere
-            if reason is not None and not self._single(self.ev.value(frame, argument.value)):
+            if reason is not None:
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
                 return
@@ -286,14 +260,9 @@ class SetLoops:
             return
         for where, element in written_out(self.ev, frame, dimensions):
             reason = self.order.of(where, element)
-            if reason is not None and not self._single(self.ev.value(where, element)):
+            if reason is not None:
                 site = Site(where.ref, element)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
-
-    def _single(self, values: Values) -> bool:
-        """Whether there is only one axis, which has only one order."""
-        axes = self.calls.names(values)
-        return not axes.open and len(axes.names) < 2
 
 
 def _counts(function: s.Function, sum_: s.Binary) -> bool:

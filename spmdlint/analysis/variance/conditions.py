@@ -198,18 +198,8 @@ class Conditions:
         owner = certain(self.ev.objects.by_name.owners(frame, operation.base, operation.name))
         if not isinstance(owner, Instance):
             return None
-        stores = [
-            found
-            for cls in self.ev.objects.lineage(owner.cls)
-            for found in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ())
-        ]
-        if len(stores) != 1:
-            return None
-        method, number = stores[0]
-        stored = self.ev.project.function(method).operations[number]
-        if not isinstance(stored, s.StoreAttribute):
-            return None
-        found = self._value(self.ev.free_frame(method), stored.value, depth - 1)
+        stored = self.ev.objects.only_stored(self.ev.objects.lineage(owner.cls), operation.name)
+        found = self._value(*stored, depth - 1) if stored is not None else None
         return found if found is not None and _about_number(found) else None
 
     # -- what holds where

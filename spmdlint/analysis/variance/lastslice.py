@@ -19,7 +19,6 @@ _ROWS, _SIZES = range(4, 12), (2, 3, 4)
 _DEPTH = 12
 _LENGTH, _WHOLE = "builtins.len", "builtins.int"
 _EXTREMES = {"builtins.min": min, "builtins.max": max}
-_QUOTIENT = "builtins.divmod"
 
 
 class LastSlice:

@@ -389,16 +389,13 @@ class Length(Property):
         """Whether this is a uniform range: what is zipped with it is meant to be at least as long."""
         ev = self.facets.content.ev
         call = ev.function(frame).operations[resolved(ev, frame, number)]
-        if not isinstance(call, s.Call):
+        if not isinstance(call, s.Call) or not ev.may_call(frame, call, "builtins.range"):
             return False
-        names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
         if divided:
             ends = [frame.code.operations[resolved(ev, frame, argument.value)] for argument in call.arguments]
             if not any(isinstance(end, s.Binary) and end.operator == "//" for end in ends):
                 return False
-        return (
-            "builtins.range" in names and self.facets.content.any_of(frame, [a.value for a in call.arguments]) is None
-        )
+        return self.facets.content.any_of(frame, [argument.value for argument in call.arguments]) is None
 
     def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """Why the total number of elements in several examples differs."""

@@ -30,7 +30,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _DEPTH = 10
-_COUNTERS = frozenset(("builtins.range", "builtins.enumerate", "itertools.count"))
 # Names of parameters that nobody gives to data: objects, and the settings that sizes and initial values come from.
 _NO_DATA = frozenset("self cfg conf config configuration args flags hparams hyperparameters options settings".split())
 _WHOLE = (ModuleValue, Instance, ClassValue)
@@ -56,8 +55,7 @@ class MadeOf:
         if depth == 0:
             return
         if self._is_element(frame, operation):
-            if not self._counts(frame, operation):
-                yield number  # of `for step, batch in ...`, only the batch
+            yield number
         elif isinstance(operation, (s.Store, s.Item)):
             yield from self._of(frame, operation.value, given, depth - 1)
         elif isinstance(operation, s.Load) and function.binds(operation.name):
@@ -79,23 +77,6 @@ class MadeOf:
         """Whether an operation is the element of a loop, or one of the names it is unpacked to."""
         unpacked = frame.code.operations[operation.value] if isinstance(operation, s.Item) else None
         return isinstance(operation, s.Next) or isinstance(unpacked, s.Next)
-
-    def _counts(self, frame: Frame, operation: s.Operation) -> bool:
-        """Whether the element of a loop is the number of the iteration rather than data."""
-        if isinstance(operation, s.Next):
-            return bool(self._looped(frame, operation.iterable) & _COUNTERS)
-        if not isinstance(operation, s.Item):
-            return False
-        loop = frame.code.operations[operation.value]
-        iterable = frame.code.root_of(loop.iterable) if isinstance(loop, s.Next) else operation.value
-        names = self._looped(frame, iterable)
-        return bool(names & _COUNTERS) and (operation.index == 0 or "builtins.enumerate" not in names)
-
-    def _looped(self, frame: Frame, iterable: int) -> frozenset[str]:
-        """The names of the library functions that may have been called to make an iterable."""
-        call = frame.code.operations[frame.code.root_of(iterable)]
-        callees = self.ev.value(frame, call.function) if isinstance(call, s.Call) else frozenset()
-        return frozenset(callee.name for callee in callees if isinstance(callee, External))
 
     def _picks(self, frame: Frame, operation: s.Subscript | s.Attribute) -> bool:
         """Whether it is a field of its base, by a constant name or index, or by each of the base's own keys."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values, certain, constant
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant
 from spmdlint.analysis.evaluation.values import Collection as Written
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.program import summary as s
@@ -58,7 +58,7 @@ class Lengths(Property):
         if not operation.arguments:
             return None
         first = operation.arguments[0].value
-        if name == "builtins.map" and _is_len(origins.ev.value(frame, first)):
+        if name == "builtins.map" and External("builtins.len") in origins.ev.value(frame, first):
             if any(_are_no_examples(origins.ev, frame, each.value) for each in operation.arguments[1:]):
                 return None
             return Reason(Site(frame.ref, number), _TEXT, "ragged")
@@ -174,7 +174,7 @@ def is_length_of_one(ev: Evaluator, frame: Frame, collected: s.Collected) -> boo
         if not isinstance(shape, s.Attribute) or shape.name != "shape":
             return False
         asked = function.operations[shape.base]
-    elif isinstance(element, s.Call) and len(element.arguments) == 1 and _is_len(ev.value(frame, element.function)):
+    elif isinstance(element, s.Call) and len(element.arguments) == 1 and ev.may_call(frame, element, "builtins.len"):
         asked = function.operations[element.arguments[0].value]
     else:
         return False
@@ -182,10 +182,6 @@ def is_length_of_one(ev: Evaluator, frame: Frame, collected: s.Collected) -> boo
         asked = function.operations[asked.base]
     names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value in collected.loops}
     return isinstance(asked, s.Load) and asked.name in names
-
-
-def _is_len(values: Values) -> bool:
-    return any(isinstance(value, External) and value.name == "builtins.len" for value in values)
 
 
 def _last(name: str) -> str:

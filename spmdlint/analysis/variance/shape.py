@@ -364,9 +364,8 @@ class Shape(Property):
             else:
                 sizes.append(number)
         found = next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
-        even = found is not None and not any(_differs(function, size) for size in sizes)
         # Data whose size differs, and which gets a differing number of rows, is padded to one size.
-        return None if even and (self._size(origins, frame, arguments[0]) is not None) else found
+        return found if found is None or self._size(origins, frame, arguments[0]) is None else None
 
     def _elsewhere(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
         arguments = [argument.value for argument in operation.arguments]
@@ -415,12 +414,6 @@ def _selected_from(ev: Evaluator, frame: Frame, call: s.Call, index: int) -> int
 def _goes_over_keys(values: Values) -> bool:
     """Whether these are the keys of a dictionary that a loop goes over: several strings."""
     return len(values) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
-
-
-def _differs(function: s.Function, number: int) -> bool:
-    """Whether a number of rows to add is the difference between a target size and another size."""
-    operation = function.operations[number]
-    return isinstance(operation, s.Binary) and operation.operator == "-"
 
 
 def _has_rest(function: s.Function, sizes: list[int]) -> bool:

@@ -247,10 +247,6 @@ def _in_a_bucket(value: Value) -> bool:
     return isinstance(value, Applied) and value.name.startswith(_BUCKETS)
 
 
-def _functions(arguments: Arguments) -> list[FunctionValue]:
-    return [value for values in arguments.positional for value in values if isinstance(value, FunctionValue)]
-
-
 def source_function(ev: Evaluator, reason: Reason) -> str:
     """The name of the library's function, called, or attribute that is the source of a reason; otherwise empty."""
     site = reason.source.site

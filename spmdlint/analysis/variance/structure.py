@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site, constant
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
@@ -24,9 +21,6 @@ from spmdlint.analysis.variance.presence import is_none
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.program import summary as s
 
-_LIBRARIES = ("numpy", "jax.numpy")
-_MAKERS = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("array", "asarray"))
-_FILLED = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("zeros", "ones", "empty"))
 _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
 
 
@@ -58,38 +52,8 @@ class Structure(Property):
                 self.facets.content, self.control, frame, number
             ):
                 return None
-            found = self.grown.of_name(self.facets.content, frame, number, operation)
-            return found or self._put_in(origins, frame, number, operation) or CONTINUE
+            return self.grown.of_name(self.facets.content, frame, number, operation) or CONTINUE
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
-
-    def _put_in(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
-        """Why a dictionary differs in structure: a branch puts something under a key that was made empty."""
-        made = given_to(frame.code.function, load.name) if frame.code.function.binds(load.name) else []
-        tables = [each for each in made if isinstance(each, s.DictDisplay)]
-        if len(made) != 1 or not tables:
-            return None
-        empty = [
-            constant(origins.ev.value(frame, key))
-            for key, value in zip(tables[0].keys, tables[0].values, strict=True)
-            if key is not None and _is_nothing(origins, frame, value)
-        ]
-        block_of = frame.code.function.block_of
-        puts: dict[object, list[int]] = {}
-        for place in filling_of(origins.ev, frame, number) if empty else ():
-            put = frame.code.operations[place]
-            if isinstance(put, s.StoreSubscript) and place < number and not _is_nothing(origins, frame, put.value):
-                key = constant(origins.ev.value(frame, put.index))
-                if key is not None and key in empty:
-                    puts.setdefault(key.value, []).append(place)
-        for key_value, places in puts.items():
-            blocks = {block_of[place] for place in places}
-            arms = list(self.control.choosing(frame, places, block_of[number]))
-            if not any(blocks & arm.yes and blocks & arm.no for arm in arms):
-                text = f"a branch decides whether {load.name!r} has something under {key_value!r}"
-                found = decided(self.facets.content, self.control, frame, places, block_of[number], text, _tells)
-                if found is not None:
-                    return replace(found, site=Site(frame.ref, places[0]))
-        return None
 
     @staticmethod
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Answer:
@@ -163,25 +127,5 @@ def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
     missing = [is_none(origins, frame, value) for value in values]
     if any(missing):
         return not all(missing)
-    empty = [_is_empty_array(origins, frame, value) for value in values]
-    if any(empty):
-        return not all(empty)
     found = [origins.ev.value(frame, value) for value in values]
     return any(of_other_lengths(found[0], other) for other in found[1:])
-
-
-def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
-    """Whether a value is written as None, or as a tree without leaves."""
-    made = frame.code.operations[value]
-    return is_none(origins, frame, value) or (isinstance(made, s.DictDisplay) and not made.keys)
-
-
-def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
-    """Whether a value is an array made without rows, to take the place of one with rows."""
-    call = frame.code.operations[value]
-    if not isinstance(call, s.Call) or not call.arguments:
-        return False
-    names = {callee.name for callee in origins.ev.value(frame, call.function) if isinstance(callee, External)}
-    given = frame.code.operations[call.arguments[0].value]
-    first = frame.code.operations[given.elements[0]] if isinstance(given, s.Display) and given.elements else given
-    return bool(names & _FILLED) and isinstance(first, s.Const) and first.value == 0

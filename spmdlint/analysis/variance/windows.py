@@ -91,9 +91,8 @@ class Windows:
         """Whether two numbers in one expression are equal, including the length of one object written twice."""
         first, second = (self.ev.function(frame).operations[resolved(self.ev, frame, n)] for n in (one, other))
         if isinstance(first, s.Call) and isinstance(second, s.Call) and len(first.arguments) == 1:
-            names = {v.name for v in self.ev.value(frame, first.function) if isinstance(v, External)}
             alike = self.ev.value(frame, first.function) == self.ev.value(frame, second.function)
-            if "builtins.len" in names and alike and len(second.arguments) == 1:
+            if alike and len(second.arguments) == 1 and self.ev.may_call(frame, first, "builtins.len"):
                 one, other = first.arguments[0].value, second.arguments[0].value
         return self.conditions.same(frame, one, other)
 
@@ -228,10 +227,9 @@ def _rounds_up(ev: Evaluator, frame: Frame, number: int) -> bool:
         added = isinstance(total, s.Binary) and total.operator == "+"
         return added and isinstance(one, s.Const) and one.value == 1
     if isinstance(operation, s.Call) and len(operation.arguments) == 1:
-        names = {v.name for v in ev.value(frame, operation.function) if isinstance(v, External)}
-        if names & _ROUNDING:
+        if ev.may_call(frame, operation, *_ROUNDING):
             return _rounds_up(ev, frame, operation.arguments[0].value)
-        return bool(names & _ROUNDING_UP)
+        return ev.may_call(frame, operation, *_ROUNDING_UP)
     return False
 
 
