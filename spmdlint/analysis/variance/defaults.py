@@ -81,13 +81,17 @@ class Options:
         self.ev = evaluator
 
     def default(self, frame: Frame, load: s.Attribute) -> tuple[Frame, int] | None:
-        """The place of the default of the option that a settings field holds, if only one option has that name."""
+        """The place of the default of the option that a settings field holds, if only one option has that name.
+
+        Those that the file itself declares come before those of other programs.
+        """
         base = frame.code.operations[load.base]
         if not isinstance(base, (s.Load, s.Attribute)) or base.name not in NAMESPACES:
             return None
         if any(isinstance(v, (Instance, ClassValue, ModuleValue)) for v in self.ev.value(frame, load.base)):
             return None
         found = self._declared.get(load.name, ())
+        found = [each for each in found if each[0].ref.path == frame.ref.path] or found
         return found[0] if len(found) == 1 else None
 
     @cached_property

@@ -106,7 +106,7 @@ class Sources:
         count = sum(certain(each) != Constant(None) for each in given)
         if known.source is None or (known.at_most is not None and count > known.at_most):
             return None
-        seeds = self._seeds_of(known, site.ref)
+        seeds = self._seeds_of(known, site)
         if seeds:
             return self._own_seed(known, seeds, site)
         return Reason(site, f"{known.name}{'' if known.attribute else '()'} differs between processes", known.source)
@@ -122,12 +122,18 @@ class Sources:
                 return None  # the choice is the author's
         return drawn(site, found)
 
-    def _seeds_of(self, known: Known, ref: FunctionRef) -> list[Site]:
-        """Where the program that a function belongs to seeds the generator behind a draw that it makes."""
-        component = self.ev.project.component
+    def _seeds_of(self, known: Known, draw: Site) -> list[Site]:
+        """Where the program that draws a number seeds the generator, unless the number is drawn before."""
+        component, ref = self.ev.project.component, draw.ref
         seeds = self._seeding.get((known.seeded_by, known.seeded_with), ())
         own = (site for site in seeds if component[site.ref.path] == component[ref.path])
+        if self._runs_at_import(ref):
+            here = (site for site in own if site.ref.path == ref.path and self._runs_at_import(site.ref))
+            own = (site for site in here if site.ref != ref or site.number < draw.number)
         return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
+
+    def _runs_at_import(self, ref: FunctionRef) -> bool:
+        return self.ev.project.function(ref).kind in ("module", "class")
 
     @cached_property
     def _seeding(self) -> Mapping[tuple[str, str], tuple[Site, ...]]:
