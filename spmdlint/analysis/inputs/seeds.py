@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from spmdlint.analysis.callgraph.effects import BROADCAST
@@ -20,6 +21,8 @@ from spmdlint.program.link import FunctionRef
 
 _DEPTH = 8
 _NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))
+_DRAWS = ("jax.random.",)
+_FETCHES = ("numpy.", "jax.device_get")
 _FOLDS = "jax.random.fold_in"
 
 
@@ -31,7 +34,7 @@ class Meant:
 
     def is_own(self, frame: Frame, key: int, seed: int) -> bool:
         """Whether the process index is in the seed or folded into the key, or one process gives the key to all."""
-        if self._names_process(frame, seed) or self._is_noise(frame, key):
+        if self._names_process(frame, seed) or self._is_noise(frame, key) or self._is_fetched(frame, key):
             return True
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if not any(self._is(frame, argument.value, key) for argument in call.arguments):
@@ -55,6 +58,26 @@ class Meant:
                 if isinstance(known, s.Const) and known.value in _NOISE and self._is(frame, value, key):
                     return True
         return False
+
+    def _is_fetched(self, frame: Frame, key: int) -> bool:
+        """Whether everything drawn with a key goes straight into NumPy arrays, as data of this process's own."""
+        code = frame.code
+        names = [each.name for _, each in code.of_kind(s.Store) if each.value == key]
+        loads = [n for n, load in code.of_kind(s.Load) if names == [load.name] and code.function.binds(load.name)]
+        taken = {argument.value: n for n, call in code.of_kind(s.Call) for argument in call.arguments}
+        return bool(loads) and all(self._goes_to_numpy(frame, taken, load) for load in loads)
+
+    def _goes_to_numpy(self, frame: Frame, taken: Mapping[int, int], key: int) -> bool:
+        """Whether a key is given to a function that draws, and the result of that to one of NumPy's."""
+        drawn = taken.get(key)
+        return (
+            drawn is not None and self._calls(frame, drawn, _DRAWS) and self._calls(frame, taken.get(drawn), _FETCHES)
+        )
+
+    def _calls(self, frame: Frame, number: int | None, names: tuple[str, ...]) -> bool:
+        call = frame.code.operations[number] if number is not None else None
+        callee = self.ev.callee(frame, call)
+        return isinstance(callee, External) and callee.name.startswith(names)
 
     def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:
         """Whether a function of the project that gets the key folds the process index into it."""
@@ -118,13 +141,15 @@ class SharedSeeds:
         self.meant = Meant(evaluator)
 
     def are_shared(self, frame: Frame, number: int, seed: int, reason: Reason) -> bool:
-        """Whether the key that a call makes of a seed is for all processes: neither own nor agreed on later.
+        """Whether the key that a call makes of a seed is for all processes: used, and neither own nor agreed on later.
 
         A single-process program may take its seeds from anywhere, but a hash helps nobody.
         """
         if not (self.preview or reason.kind == "hash" or self.serves_several(frame.ref)):
             return False
-        return not self.meant.is_own(frame, number, seed) and not self._is_agreed_on(frame, reason)
+        if self._is_left(frame, number) or self.meant.is_own(frame, number, seed):
+            return False
+        return not self._is_agreed_on(frame, reason)
 
     def users(self, made: Site) -> tuple[Site, ...]:
         """The calls that get a key, if the function that makes it returns it."""
@@ -133,6 +158,26 @@ class SharedSeeds:
             return ()
         sites = {edge.site for edge in self.reach.callers.get(made.ref, ())}
         return tuple(sorted(sites, key=lambda site: (site.ref.path, site.number)))[:_USERS]
+
+    def _is_left(self, frame: Frame, number: int) -> bool:
+        """Whether the name that a key is stored to is never read."""
+        stores = [o for _, o in frame.code.of_kind(s.Store) if o.value == number]
+        if len(stores) != 1 or frame.code.function.kind == "class":
+            return False
+        name, here = stores[0].name, frame.code.function
+        scope = None if here.kind == "module" else here
+        codes = (
+            self.ev.code(FunctionRef(frame.ref.path, function.index))
+            for function in self.ev.project.modules[frame.ref.path].summary.functions
+        )
+        if any(
+            load.name == name and (code.function is here or code.scope_of(name) is scope)
+            for code in codes
+            for _, load in code.of_kind(s.Load)
+        ):
+            return False
+        importing = self.multi.importers[frame.ref.path] if scope is None else ()
+        return not any(name in self.ev.project.modules[path].words for path in importing)
 
     def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
         """Whether the program broadcasts what it makes with the key that this function returns, instead of its seed."""
