@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class MultiProcess:
         self._found: dict[Path, tuple[s.Operation, ...]] = {}
         self._around: dict[tuple[Path | int, Callable[[Path], bool]], bool] = {}
         self._imports: dict[Path, set[Path]] = {}
+        self._programs: dict[Path, list[Path]] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
@@ -85,15 +86,20 @@ class MultiProcess:
         asking = (p for p, each in self.project.modules.items() if s.Const("__main__") in each.top.operations)
         return frozenset(path for path in asking if not self.importers[path])
 
+    def are_in_one_program(self, paths: Collection[Path]) -> bool:
+        """Whether one run may come to several files: to a script that none imports, and only to what it imports."""
+        return all(set(paths).issubset(self._program(path)) for path in paths if path in self._scripts)
+
     def _program(self, path: Path) -> Iterable[Path]:
         """A script with what it imports, directly or not, and not its neighbours; of other files, all that are near."""
         if path not in self._scripts:
             component = self.project.component
             return (other for other in self.project.modules if component[other] == component[path])
-        found = [path]
-        for each in found:
-            found += sorted(self._imported(each).difference(found))
-        return found
+        if path not in self._programs:
+            found = self._programs[path] = [path]
+            for each in found:
+                found += sorted(self._imported(each).difference(found))
+        return self._programs[path]
 
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""

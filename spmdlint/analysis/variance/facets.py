@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
@@ -30,13 +31,20 @@ from spmdlint.analysis.variance.walk import Walk
 class Facets:
     """The walks for all facets, which use one another once all are made. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spans: Callable[[Frame, int], bool]) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        calls: Calls,
+        reach: Reach,
+        spans: Callable[[Frame, int], bool],
+        one_run: Callable[[Collection[Path]], bool],
+    ) -> None:
         control, handed, walk = evaluator.once(Control), Handed(evaluator), Walk()
         sources = Sources(self, evaluator, reach)
         self._lengths = Length(self, evaluator.knowledge, control)
 
         def walked(what: Property) -> Origins:
-            return Origins(evaluator, calls, reach, what, walk)
+            return Origins(evaluator, calls, reach, what, walk, one_run)
 
         self.content = walked(Variance(self, sources, control, handed, spans))
         self.presence = walked(Presence(self, control, handed))

@@ -7,7 +7,7 @@ One walk serves every property that flows with data. A property says where it be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -123,7 +123,13 @@ class Origins:
     """The walk, for one property. One per run and property."""
 
     def __init__(
-        self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property, walk: Walk | None = None
+        self,
+        evaluator: Evaluator,
+        calls: Calls,
+        reach: Reach,
+        what: Property,
+        walk: Walk | None = None,
+        one_run: Callable[[Collection[Path]], bool] = bool,
     ) -> None:
         self.ev = evaluator
         self.calls = calls
@@ -132,6 +138,7 @@ class Origins:
         self._entries: dict[FunctionRef, list[CallEdge]] = {}
         self._known = Known()
         self._walk = walk or Walk()
+        self._one_run = one_run
         self._uniform = Uniform(evaluator.project)
         self._outside = evaluator.once(OutsideStores)
         self._options = evaluator.once(Options)
@@ -139,8 +146,14 @@ class Origins:
         self._verified = evaluator.once(Verified)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
-        """Why a value has the property; None if it does not, as far as is known."""
-        return self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
+        """Why a value has the property; None if it does not, as far as is known.
+
+        What no single run of the program comes to is no reason: values that one script stores, and another one reads.
+        """
+        found = self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
+        if found is None or self._walk.is_open or self._one_run({frame.ref.path, *found.files()}):
+            return found
+        return None
 
     @property
     def cut(self) -> bool:

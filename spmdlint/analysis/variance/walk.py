@@ -71,6 +71,11 @@ class Walk:
         self._back = _SETTLED  # the outermost open place that the search of this one reached
         self._used: set[object] = set()  # the contexts that it used
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the search of any place is under way."""
+        return bool(self._open)
+
     # -- contexts
 
     def made(self, frame: Frame, caller: Frame, number: int) -> Context:
