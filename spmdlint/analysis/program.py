@@ -446,7 +446,7 @@ class Program:
 
     @cached_property
     def _facets(self) -> Facets:
-        return Facets(self.evaluator, self.calls, self.reach, self.placement.may_span, self._multi.are_in_one_program)
+        return Facets(self.evaluator, self.calls, self.reach, self.placement.may_span, self._multi.programs)
 
     @cached_property
     def set_order(self) -> Origins:

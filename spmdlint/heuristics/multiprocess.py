@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -37,8 +37,6 @@ class MultiProcess:
         self.always = always
         self._found: dict[Path, tuple[s.Operation, ...]] = {}
         self._around: dict[tuple[Path | int, Callable[[Path], bool]], bool] = {}
-        self._imports: dict[Path, set[Path]] = {}
-        self._programs: dict[Path, list[Path]] = {}
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
@@ -51,14 +49,14 @@ class MultiProcess:
             return preview or self.runs_several(user)
         if steps > MAX_STEPS:
             return False
-        return self.always or (self.says(user) and (self.says(source) or source in self._imported(user)))
+        return self.always or (self.says(user) and (self.says(source) or source in self._imports[user]))
 
     def acts_for(self, path: Path) -> bool:
         """Whether a program does anything that only several processes need, besides asking how many there are."""
         return self._any_around(path, self._acts)
 
     def _acts(self, path: Path) -> bool:
-        return any(not _asks(operation) for operation in self._signs(path))
+        return any(not isinstance(o, (s.Attribute, s.Import)) or o.name not in _COUNTS for o in self._signs(path))
 
     def runs_several(self, path: Path) -> bool:
         """Whether a file is part of a program that names anything which only several processes need."""
@@ -69,37 +67,28 @@ class MultiProcess:
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
-        if self.always or path in self._tests:
+        if self.always or is_named_as_test(path):
             return self.always or asks(path)  # a test sets up its processes itself
-        one = path if path in self._scripts else self.project.component[path]
+        one = path if path in self.programs else self.project.component[path]
         if (known := self._around.get((one, asks))) is None:
             known = self._around[one, asks] = any(map(asks, self._program(path)))
         return known
 
     @cached_property
-    def _tests(self) -> frozenset[Path]:
-        return frozenset(filter(is_named_as_test, self.project.modules))
-
-    @cached_property
-    def _scripts(self) -> frozenset[Path]:
-        """The files that are run, as they ask whether they are, and that none imports."""
+    def programs(self) -> dict[Path, list[Path]]:
+        """The files that are run, as they ask whether they are, and none imports; each with all that it imports."""
         asking = (p for p, each in self.project.modules.items() if s.Const("__main__") in each.top.operations)
-        return frozenset(path for path in asking if not self.importers[path])
-
-    def are_in_one_program(self, paths: Collection[Path]) -> bool:
-        """Whether one run may come to several files: to a script that none imports, and only to what it imports."""
-        return all(set(paths).issubset(self._program(path)) for path in paths if path in self._scripts)
+        found = {path: [path] for path in asking if not self.importers[path]}
+        for files in found.values():
+            for each in files:
+                files += sorted(self._imports[each].difference(files))
+        return found
 
     def _program(self, path: Path) -> Iterable[Path]:
-        """A script with what it imports, directly or not, and not its neighbours; of other files, all that are near."""
-        if path not in self._scripts:
-            component = self.project.component
-            return (other for other in self.project.modules if component[other] == component[path])
-        if path not in self._programs:
-            found = self._programs[path] = [path]
-            for each in found:
-                found += sorted(self._imported(each).difference(found))
-        return self._programs[path]
+        """A script with what it imports, and not its neighbours; of other files, all that are near."""
+        component = self.project.component
+        near = (other for other in self.project.modules if component[other] == component[path])
+        return self.programs.get(path, near)
 
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""
@@ -153,31 +142,26 @@ class MultiProcess:
         return self.project.find_module(whole, module) is None and self.project.find_module(dotted, module) is None
 
     @cached_property
+    def _imports(self) -> dict[Path, set[Path]]:
+        return {path: self._imported(path) for path in self.project.modules}
+
+    @cached_property
     def importers(self) -> dict[Path, set[Path]]:
         """For each file, those that import it, or something in it by name."""
         found: dict[Path, set[Path]] = {path: set() for path in self.project.modules}
         for path in found:
-            for other in self._imported(path):
+            for other in self._imports[path]:
                 found[other].add(path)
         return found
 
     def _imported(self, path: Path) -> set[Path]:
         """The files that a file imports, or of which it imports something by name."""
-        if path not in self._imports:
-            self._imports[path] = self._find_imported(path)
-        return self._imports[path]
-
-    def _find_imported(self, path: Path) -> set[Path]:
         module = self.project.modules[path]
         dotted = [(self.project.absolute(module, each.module, each.level), each.name) for each in module.imports]
         every = [o for o in module.top.operations if isinstance(o, s.ImportStar)]
         dotted += [(self.project.absolute(module, each.module, each.level), None) for each in every]
         names = [name for home, part in dotted for name in (f"{home}.{part}", home)]
         return {other for name in names if (other := self.project.find_module(name, module)) is not None}
-
-
-def _asks(operation: s.Operation) -> bool:
-    return isinstance(operation, (s.Attribute, s.Import)) and operation.name in _COUNTS
 
 
 def _meets(operation: s.Operation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.calls import Calls
@@ -37,11 +37,15 @@ class Facets:
         calls: Calls,
         reach: Reach,
         spans: Callable[[Frame, int], bool],
-        one_run: Callable[[Collection[Path]], bool],
+        programs: Mapping[Path, Collection[Path]],
     ) -> None:
         control, handed, walk = evaluator.once(Control), Handed(evaluator), Walk()
         sources = Sources(self, evaluator, reach)
         self._lengths = Length(self, evaluator.knowledge, control)
+
+        def one_run(paths: Collection[Path]) -> bool:
+            """Whether one run comes to all of some files: to a program, and only to what it imports."""
+            return all(set(paths).issubset(programs[path]) for path in paths if path in programs)
 
         def walked(what: Property) -> Origins:
             return Origins(evaluator, calls, reach, what, walk, one_run)
