@@ -148,12 +148,15 @@ class Origins:
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it does not, as far as is known.
 
-        What no single run of the program comes to is no reason: values that one script stores, and another one reads.
+        What one script stores in a field is no reason for what another one reads: no run comes to both. (Of the calls
+        that pass a value, the first one stands for all.)
         """
         found = self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
-        if found is None or self._walk.is_open or self._one_run({frame.ref.path, *found.files()}):
+        if found is None or self._walk.is_open:
             return found
-        return None
+        sites = (step.site for step in found.chain())
+        stored = [at for at in sites if isinstance(self.ev.code(at.ref).operations[at.number], s.StoreAttribute)]
+        return found if self._one_run({frame.ref.path, *(at.ref.path for at in stored)}) else None
 
     @property
     def cut(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -48,10 +47,6 @@ class Reason(Struct, frozen=True):
             found.append(step)
             step = step.before
         return found[::-1]
-
-    def files(self) -> set[Path]:
-        """The files that the steps lie in."""
-        return {step.site.ref.path for step in self.chain()}
 
     @property
     def source(self) -> Reason:
