@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
+from spmdlint.analysis.callgraph.entries import imported
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed, passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -128,12 +129,27 @@ class Sources:
         seeds = self._seeding.get((known.seeded_by, known.seeded_with), ())
         own = (site for site in seeds if component[site.ref.path] == component[ref.path])
         if self._runs_at_import(ref):
-            here = (site for site in own if site.ref.path == ref.path and self._runs_at_import(site.ref))
-            own = (site for site in here if site.ref != ref or site.number < draw.number)
+            own = (site for site in own if self._comes_before(site, draw))
         return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
 
     def _runs_at_import(self, ref: FunctionRef) -> bool:
         return self.ev.project.function(ref).kind in ("module", "class")
+
+    def _comes_before(self, seed: Site, draw: Site) -> bool:
+        """Whether a file that draws a number as it is run has come to a seed: there, or in what it calls or imports."""
+        here = self.ev.project.modules[draw.ref.path]
+        files = {path for each in here.imports for path in imported(self.ev.project, here, each)}
+        pending = [seed]
+        for at in pending:  # and from where each of these is called
+            if at.ref == draw.ref:
+                if at.number < draw.number:
+                    return True
+            elif self._runs_at_import(at.ref) and at.ref.path in (draw.ref.path, *files):
+                return True
+            else:
+                edges = self.reach.callers.get(at.ref, ())
+                pending += {edge.site for edge in edges}.difference(pending)
+        return False
 
     @cached_property
     def _seeding(self) -> Mapping[tuple[str, str], tuple[Site, ...]]:
