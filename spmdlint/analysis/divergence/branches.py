@@ -34,6 +34,7 @@ from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.raised import ways
+from spmdlint.analysis.variance.reason import field_stores
 from spmdlint.analysis.variance.sources import told_by_others, waits_for_others
 from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.truth import of_truth
@@ -295,19 +296,12 @@ class Divergences:
 
     def _kept_by(self, reason: Reason) -> set[FunctionRef | None]:
         """The classes whose fields a reason leads through."""
-        sites = [step.site for step in reason.chain() if isinstance(self._made(step.site), s.StoreAttribute)]
-        return {self.ev.project.enclosing_class(site.ref) for site in sites}
-
-    def _made(self, site: Site) -> s.Operation:
-        return self.ev.code(site.ref).operations[site.number]
+        return {self.ev.project.enclosing_class(site.ref) for site, _ in field_stores(self.ev, reason)}
 
     def _is_evened_elsewhere(self, frame: Frame, reason: Reason) -> bool:
         """Whether the method that keeps a share in a field makes it equally long everywhere, or raises."""
-        for step in reason.chain():
-            where, kept = self.ev.free_frame(step.site.ref), self._made(step.site)
-            if isinstance(kept, s.StoreAttribute) and where.ref != frame.ref:
-                return self.worlds.rows_alike(where, kept.value)
-        return False
+        kept = next(((site, store) for site, store in field_stores(self.ev, reason) if site.ref != frame.ref), None)
+        return kept is not None and self.worlds.rows_alike(self.ev.free_frame(kept[0].ref), kept[1].value)
 
     def _in_worlds(self, frame: Frame) -> Divergence | None:
         """The first call that the processes of a small job do not make equally often."""

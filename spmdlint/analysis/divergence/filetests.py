@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import field_stores
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -26,9 +27,9 @@ def looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branc
     around = [body | {header} for header, body in loops.items() if branch in body or branch == header]
     if not around or not _looks(evaluator, reason):
         return None
-    body, steps, code = min(around, key=len), reason.chain(), frame.code
-    first = next((step.site.number for step in steps if step.site.ref == frame.ref), None)
-    kept = any(isinstance(evaluator.code(o.site.ref).operations[o.site.number], s.StoreAttribute) for o in steps)
+    body, code = min(around, key=len), frame.code
+    first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
+    kept = any(field_stores(evaluator, reason))
     if first is None or kept or code.function.block_of[first] not in body or type(code.operations[first]) is not s.Call:
         return None  # it was tested once, before the loop
     calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))

@@ -43,12 +43,8 @@ class Facets:
         sources = Sources(self, evaluator, reach)
         self._lengths = Length(self, evaluator.knowledge, control)
 
-        def one_run(paths: Collection[Path]) -> bool:
-            """Whether one run comes to all of some files: to a program, and only to what it imports."""
-            return all(set(paths).issubset(programs[path]) for path in paths if path in programs)
-
         def walked(what: Property) -> Origins:
-            return Origins(evaluator, calls, reach, what, walk, one_run)
+            return Origins(evaluator, calls, reach, what, walk, programs)
 
         self.content = walked(Variance(self, sources, control, handed, spans))
         self.presence = walked(Presence(self, control, handed))

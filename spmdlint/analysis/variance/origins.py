@@ -7,7 +7,7 @@ One walk serves every property that flows with data. A property says where it be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -49,7 +49,7 @@ from spmdlint.analysis.variance.defaults import (
 )
 from spmdlint.analysis.variance.outside import OutsideStores, overridden, receiver
 from spmdlint.analysis.variance.reason import Reason as Reason
-from spmdlint.analysis.variance.reason import surest
+from spmdlint.analysis.variance.reason import field_stores, surest
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
@@ -129,7 +129,7 @@ class Origins:
         reach: Reach,
         what: Property,
         walk: Walk | None = None,
-        one_run: Callable[[Collection[Path]], bool] = bool,
+        programs: Mapping[Path, Collection[Path]] | None = None,
     ) -> None:
         self.ev = evaluator
         self.calls = calls
@@ -138,7 +138,7 @@ class Origins:
         self._entries: dict[FunctionRef, list[CallEdge]] = {}
         self._known = Known()
         self._walk = walk or Walk()
-        self._one_run = one_run
+        self._programs = programs or {}
         self._uniform = Uniform(evaluator.project)
         self._outside = evaluator.once(OutsideStores)
         self._options = evaluator.once(Options)
@@ -152,11 +152,10 @@ class Origins:
         that pass a value, the first one stands for all.)
         """
         found = self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
-        if found is None or self._walk.is_open:
+        if found is None or not self._programs or self._walk.is_open:
             return found
-        sites = (step.site for step in found.chain())
-        stored = [at for at in sites if isinstance(self.ev.code(at.ref).operations[at.number], s.StoreAttribute)]
-        return found if self._one_run({frame.ref.path, *(at.ref.path for at in stored)}) else None
+        files = {frame.ref.path, *(site.ref.path for site, _ in field_stores(self.ev, found))}
+        return found if all(files.issubset(self._programs.get(path, files)) for path in files) else None
 
     @property
     def cut(self) -> bool:

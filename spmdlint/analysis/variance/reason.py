@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
+from spmdlint.program import summary as s
 
 _PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
@@ -58,3 +60,11 @@ class Reason(Struct, frozen=True):
         if self.kind not in _PARTS:
             return self.source
         return next(step for step in self.chain() if step.kind == self.kind)
+
+
+def field_stores(ev: Evaluator, reason: Reason) -> Iterator[tuple[Site, s.StoreAttribute]]:
+    """The steps of a reason, from the source on, at which a value is stored in a field."""
+    for step in reason.chain():
+        operation = ev.code(step.site.ref).operations[step.site.number]
+        if isinstance(operation, s.StoreAttribute):
+            yield step.site, operation
