@@ -18,7 +18,7 @@ from spmdlint import selection
 from spmdlint.diagnostics import Severity
 from spmdlint.errors import UsageError
 from spmdlint.keys import KEYS, MultiProcess
-from spmdlint.releases import Releases, allowed, configured
+from spmdlint.releases import Releases, allowed, configured, required_by
 from spmdlint.rule import Rule
 
 if sys.version_info >= (3, 11):
@@ -161,7 +161,7 @@ def _allowed(root: Path) -> Mapping[str, Releases]:
         pyproject = tomllib.loads(_text(root / SHARED_FILE))
     except ValueError:
         pyproject = {}
-    setup, requirements = (_text(root / name) for name in (SETUP, REQUIREMENTS))
+    setup, requirements = required_by(_text(root / SETUP)), _text(root / REQUIREMENTS)
     return {library: allowed(pyproject, setup, requirements, library) for library in BOUND}
 
 

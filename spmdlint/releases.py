@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -48,13 +48,14 @@ def configured(version: Version | None) -> Releases:
     return Releases(version, version, "" if version is None else f"jax-version is {dotted(version)}")
 
 
-def allowed(pyproject: Mapping[str, Any], setup: str, requirements: str, library: str) -> Releases:
+def allowed(pyproject: Mapping[str, Any], setup: Sequence[Any], requirements: str, library: str) -> Releases:
     """The releases that a pyproject.toml allows of a library, also Poetry's entries, or setup.py, or requirements.txt.
 
-    The first that names the library says it; of several entries there, the widest bounds count.
+    ``setup`` are the entries of :func:`required_by`. The first file that names the library says it; of several entries
+    there, the widest bounds count.
     """
     own = [*_listed(pyproject), *_of_poetry(pyproject, library)]
-    texts = (own, "pyproject.toml"), (_of_setup(setup), "setup.py"), (requirements.splitlines(), "requirements.txt")
+    texts = (own, "pyproject.toml"), (setup, "setup.py"), (requirements.splitlines(), "requirements.txt")
     for entries, file in texts:
         found = [each for entry in entries for each in _of(entry, library)]
         if found:
@@ -72,8 +73,10 @@ def _listed(pyproject: Mapping[str, Any]) -> list[Any]:
     return entries if isinstance(entries, list) else []
 
 
-def _of_setup(text: str) -> list[Any]:
+def required_by(text: str) -> list[Any]:
     """The ``install_requires`` of a setup.py that are written out in it, also under a name."""
+    if "install_requires" not in text:
+        return []
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):

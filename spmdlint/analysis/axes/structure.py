@@ -10,6 +10,7 @@ from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_places
 from spmdlint.analysis.callgraph.wrapped import Wrapped, Wrappers
+from spmdlint.analysis.evaluation.elements import returns
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
@@ -180,7 +181,7 @@ class Structure:
             return
         for target in self._targets(function, use):
             name = self.ev.function(target.frame).name
-            returns = tuple(Site(target.frame.ref, number) for number, _ in target.frame.code.of_kind(s.Return))
+            sites = tuple(Site(target.frame.ref, number) for number, _ in target.frame.code.of_kind(s.Return))
             dues = self._lengths(target.frame)
             single = not dues and self.arrays.returned(target.frame)
             if single:
@@ -188,7 +189,7 @@ class Structure:
             if single or (dues and count not in dues):
                 wrapped = self.wrappers.of(use, function, parameter)
                 ends = min(dues), max(dues)
-                yield WrongStructure(use.site, parameter, count, *ends, name, True, single, returns, wrapped)
+                yield WrongStructure(use.site, parameter, count, *ends, name, True, single, sites, wrapped)
 
     def _lengths(self, frame: Frame, depth: int = MAX_CALLS) -> set[int]:
         """The lengths of the tuples that a function returns, if it certainly returns nothing else.
@@ -246,15 +247,10 @@ class Arrays:
     def returned(self, frame: Frame, depth: int = 0) -> bool:
         """Whether a function returns a single array on every path."""
         function = self.ev.function(frame)
-        returns = [
-            operation
-            for block in self.ev.live_blocks(frame)
-            for operation in (function.operations[n] for n in function.blocks[block].operations)
-            if isinstance(operation, s.Return)
-        ]
-        if not returns or function.generator or function.asynchronous:
+        given = [value for _, value in returns(self.ev, frame)]
+        if not given or function.generator or function.asynchronous:
             return False
-        return all(r.value is not None and self._is_array(frame, r.value, depth) for r in returns)
+        return all(value is not None and self._is_array(frame, value, depth) for value in given)
 
     def _is_array(self, frame: Frame, number: int, depth: int) -> bool:
         """Whether the value of an operation is a single array, because a call makes it."""

@@ -312,18 +312,21 @@ class Flow:
 
         A loop inside such a loop is none of them if it leads back to that.
         """
-        seen, endless = {FAILURE}, list[int]()
-        for header in (EXIT, *sorted(self.loops, key=lambda each: -len(self.loops[each]))):
-            if header in seen or not self.loops:
-                continue
-            endless.append(header)
-            seen.add(header)
-            pending = [header]
-            while pending:
-                new = [block for block in self.predecessors[pending.pop()] if block not in seen]
-                seen.update(new)
-                pending += new
-        return sorted(endless[1:])
+        left, endless = self._leading_to(EXIT) if self.loops else set[int](), list[int]()
+        for header in sorted(self.loops, key=lambda each: -len(self.loops[each])):
+            if header not in left:
+                endless.append(header)
+                left |= self._leading_to(header)
+        return sorted(endless)
+
+    def _leading_to(self, end: int) -> set[int]:
+        """The blocks from which there is a way to a block, itself among them."""
+        found, pending = {FAILURE, end}, [end]
+        while pending:
+            new = [block for block in self.predecessors[pending.pop()] if block not in found]
+            found.update(new)
+            pending += new
+        return found
 
     def dominators_of(self, block: int) -> Iterator[int]:
         """The strict dominators of a block, nearest first; none for an unreachable block."""

@@ -117,16 +117,23 @@ class Sources:
         found: Reason | None = None
         for seed in seeds:
             call = self.ev.project.function(seed.ref).operations[seed.number]
-            given = passed(call, known.seeded_with, (known.seeded_with,)) if isinstance(call, s.Call) else None
+            seeds_with = self._seeded_with(known)
+            given = passed(call, seeds_with, (seeds_with,)) if isinstance(call, s.Call) else None
             found = self.facets.content.of(self.ev.free_frame(seed.ref), given) if given is not None else None
             if found is None:
                 return None  # the choice is the author's
         return drawn(site, found)
 
+    def _seeded_with(self, known: Known) -> str:
+        """The parameter that seeds: the one that the row of a draw names, or else the first of the seeding function."""
+        seeding = self.knowledge.get(known.seeded_by)
+        first = seeding.positional[:1] if seeding is not None else ()
+        return known.seeded_with or next(iter(first), "seed")
+
     def _seeds_of(self, known: Known, draw: Site) -> list[Site]:
         """Where the program that draws a number seeds the generator, unless the number is drawn before."""
         component, ref = self.ev.project.component, draw.ref
-        seeds = self._seeding.get((known.seeded_by, known.seeded_with), ())
+        seeds = self._seeding.get((known.seeded_by, self._seeded_with(known)), ())
         own = (site for site in seeds if component[site.ref.path] == component[ref.path])
         if self._runs_at_import(ref):
             own = (site for site in own if self._comes_before(site, draw))
@@ -154,7 +161,7 @@ class Sources:
     @cached_property
     def _seeding(self) -> Mapping[tuple[str, str], tuple[Site, ...]]:
         """By seeding function and parameter, the calls that pass it an argument which is not None by default."""
-        wanted = {(known.seeded_by, known.seeded_with) for known in self.knowledge.functions.values()}
+        wanted = {(known.seeded_by, self._seeded_with(known)) for known in self.knowledge.functions.values()}
         found: dict[tuple[str, str], dict[Site, None]] = {}
         for use in self.reach.applications:
             for key in (each for each in wanted if each[0] == use.applied.name):
