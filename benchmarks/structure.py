@@ -12,7 +12,8 @@ def`` that are not inside another function. A function and whatever is defined i
 *library names*: dotted names of a library in string literals other than docstrings (each word of a literal is looked
 at, and the constant parts of f-strings), such as ``"jax.lax.psum"``, ``"numpy."`` or ``f"builtins.{name}"``, and dotted
 expressions such as ``jax.lax.psum`` whose first part is a library. A library is the first part of a dotted name that
-the knowledge base (``spmdlint/knowledge/*.toml``) has; in expressions, Python's own library is none.
+the knowledge base (``spmdlint/knowledge/*.toml``, ``names.toml`` left out) has; in expressions, Python's own library
+is none.
 
 *rule codes*: ``SPMD`` and digits in names and in string literals other than docstrings. *mentions*: the same in
 comments and docstrings.
@@ -213,8 +214,9 @@ def walk(tree: ast.AST) -> list[ast.AST]:
 
 
 def library(knowledge: Path = KNOWLEDGE) -> Library:
-    """The names in the knowledge base."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(knowledge.glob("*.toml"))]
+    """The names in the tables of what functions mean; the list of roles has what the linter itself uses, too."""
+    tables = [path for path in sorted(knowledge.glob("*.toml")) if path.name != "names.toml"]
+    texts = [path.read_text(encoding="utf-8") for path in tables]
     dotted = [name for text in texts for name in _DOTTED.findall(text)]
     methods = [name for text in texts for name in _METHOD.findall(text)]
     return Library(

@@ -23,22 +23,17 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.operands import inputs
 from spmdlint.program.uniform import Uniform
 
 _CODE = (Constant, FunctionValue, ClassValue, ModuleValue, Namespace)
-GLOBAL = frozenset(("jax.process_count", "jax.host_count", "jax.device_count", "jax.devices", "jax.default_backend"))
+GLOBAL = frozenset(names("job_facts"))
 """Functions of a library without a source in them, which depend on the job alone, and do nothing."""
-_PURE = frozenset(
-    f"builtins.{name}"
-    for name in (
-        "abs all any bool bytes complex dict divmod enumerate filter float format frozenset int isinstance len list "
-        "map max min ord pow range repr reversed round set slice sorted str sum tuple zip"
-    ).split()
-)
-PURE_MODULES = ("math.", "operator.")
+_PURE = frozenset(names("pure"))
+PURE_MODULES = names("pure_modules")
 # Operations that make the same of the same operands.
 _MAKING = (
     s.Subscript, s.Slice, s.Unary, s.Binary, s.Compare, s.BoolOp, s.IfExp, s.Display, s.DictDisplay, s.FString,

@@ -13,11 +13,10 @@ Deed = Literal[
     "takewhile", "islice", "slice", "split", "split evenly", "array", "numbers", "fill", "join", "pad", "space",
     "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing", "gather", "broadcast", "equal",
 ]  # fmt: skip
-_DEEDS: tuple[Deed, ...] = get_args(Deed)
 
 
 @lru_cache(maxsize=1)
 def elements() -> Mapping[str, Deed]:
     """The table that comes with the linter: what a function does, by its name."""
     table = read_file("elements.toml")["elements"]
-    return {name: deed for deed in _DEEDS for name in table[deed]}
+    return {name: deed for deed in get_args(Deed) for name in table[deed]}

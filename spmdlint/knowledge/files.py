@@ -32,6 +32,11 @@ def read_file(name: str) -> Mapping[str, Any]:
     return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))
 
 
+def names(role: str) -> tuple[str, ...]:
+    """The names that play a role for the engine, as in names.toml."""
+    return tuple(read_file("names.toml")["names"][role])
+
+
 @cache
 def read_measured(name: str) -> Mapping[str, Any]:
     """The contents of one file that a script has written."""

@@ -67,10 +67,8 @@ class Typing(Struct, frozen=True):
     def of(self, name: str) -> Typed | None:
         """The class of a function; None if it is not known."""
         found = self.exact.get(name)
-        if found is not None:
+        if found is not None or name.rpartition(".")[2][:1].isupper():
             return found
-        if name.rpartition(".")[2][:1].isupper():
-            return None
         return next((typed for start, typed in self.below if name.startswith(start)), None)
 
 
@@ -78,14 +76,9 @@ class Typing(Struct, frozen=True):
 def typing_table() -> Typing:
     """The table that comes with the linter."""
     table = read_file("typing.toml")["typing"]
-    exact: dict[str, Typed] = {}
-    below: list[tuple[str, Typed]] = []
-    for typed in get_args(Typed):
-        for name in table[typed]:
-            if name.endswith("."):
-                below.append((name, typed))
-            else:
-                exact[name] = typed
+    named: list[tuple[str, Typed]] = [(name, typed) for typed in get_args(Typed) for name in table[typed]]
+    exact = {name: typed for name, typed in named if not name.endswith(".")}
+    below = [(name, typed) for name, typed in named if name.endswith(".")]
     rows, methods = convert(table["rows"], OfRows), convert(table["methods"], Methods)
     optimizers, stacks = convert(table["optimizers"], Optimizers), frozenset(table["made_of"]["parts"])
     shaped_by = {name: frozenset(given) for name, given in table["shaped_by"].items()}

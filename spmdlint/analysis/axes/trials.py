@@ -194,7 +194,7 @@ class Trials:
             call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
             if not isinstance(call, s.Call) or not call.arguments:
                 return None
-            if not self.ev.may_call(frame, call, "builtins.range"):
+            if not self.ev.may_do(frame, call, "range"):
                 return None
             end = call.arguments[0 if len(call.arguments) == 1 else 1].value
             if constant(self.ev.value(frame, end)) is None:

@@ -11,11 +11,12 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Free, Unknown, Values, constant
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
 _DEPTH = 6
-_ARRAYS = frozenset(("numpy.array", "numpy.asarray", "builtins.list", "builtins.tuple"))
+_ARRAYS = frozenset(names("device_arrays"))
 
 
 def device_count(ev: Evaluator, applied: Applied, parameter: str) -> int | None:

@@ -33,6 +33,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.summary import Call
@@ -385,7 +386,7 @@ class Calls:
 
 
 # These build a collection from the axis names that they are passed.
-_COLLECTORS = tuple(f"builtins.{name}" for name in "set frozenset tuple list sorted".split())
+_COLLECTORS = names("collections")
 _STRENGTH: dict[Way, int] = {"call": 0, "transform": 1, "apply": 2, "jit": 3, "map": 4}
 
 

@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.units import units
@@ -59,7 +60,7 @@ def _pretends(ev: Evaluator, frame: Frame, manager: s.Call, depth: int) -> bool:
         body = ev.free_frame(inner.ref)
         returned = [body.code.operations[given.value] for _, given in body.code.returns if given.value is not None]
         handed_on = [call for call in returned if isinstance(call, s.Call)]
-        if any(map(_replaces, _constants(ev, inner))):
+        if any(isinstance(given, str) and given.rpartition(".")[2] in _APART for given in _constants(ev, inner)):
             return True
         if depth > 0 and any(_pretends(ev, body, call, depth - 1) for call in handed_on):
             return True
@@ -80,10 +81,6 @@ def _constants(ev: Evaluator, function: FunctionValue) -> Iterator[object]:
         for argument in call.arguments:
             operation = code.operations[argument.value]
             yield operation.value if isinstance(operation, s.Const) else None
-
-
-def _replaces(given: object) -> bool:
-    return isinstance(given, str) and given.rpartition(".")[2] in _APART
 
 
 def names_participants(ev: Evaluator, arguments: Arguments) -> bool:
@@ -134,8 +131,8 @@ def _names(module: Module, home: str, last: str) -> bool:
 
 
 DEPTH = 24
-_MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
-_SHAPED = ("jax.experimental.mesh_utils.create_device_mesh", "jax.make_mesh")
+_MESHES = names("meshes")
+_SHAPED = names("shaped_meshes")
 _PLACES = ("device", "backend", "devices")
 
 

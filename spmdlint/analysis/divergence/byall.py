@@ -100,7 +100,7 @@ class DoneByAllSearch:
                 gathers = self._gathers_before(frame, number) if writes else None
                 if (writes and not self.preview and gathers is None) or self._is_for_one(frame, call, writes):
                     continue
-                path = self._reached_by_all(frame, number, self._is_of_several)
+                path = self._reached_by_all(frame, number, lambda at: self.multi.needs(at.path) or at in self._asking)
                 if path is not None:
                     yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers)
 
@@ -193,10 +193,6 @@ class DoneByAllSearch:
             if any(each.everyone and each.name in self._gatherers for each in made):
                 return Site(frame.ref, earlier)
         return None
-
-    def _is_of_several(self, ref: FunctionRef) -> bool:
-        """Whether a function is certainly for several processes."""
-        return self.multi.needs(ref.path) or ref in self._asking
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.

@@ -28,14 +28,15 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.conditions import Conditions, Key, is_about_process
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.operands import inputs, operands
 from spmdlint.program.summary import ENTRY, EXIT
 
 # Functions that give a name, number or time that is never empty or zero, or that keep it so.
-_ASKED = ("time.", "datetime.", "socket.", "platform.", "os.", "uuid.")
-_KEEPS = frozenset(("builtins.str", "builtins.float", "builtins.repr"))
+_ASKED = names("machine_modules")
+_KEEPS = frozenset(names("told_values"))
 _METHODS = frozenset("strftime isoformat timestamp total_seconds hex strip lower upper split".split())
 _CUTS = ("%", "//", "&", ">>")
 _DEPTH = 6

@@ -61,7 +61,8 @@ class Turns:
         decided = self._whose_turn(manager) if manager is not None and calls else None
         if manager is None or decided is None:
             return
-        own = [call for call in calls if self._lies_within(frame, number, entered, call)]
+        end = self._end(self.ev.function(frame), entered)
+        own = [call for call in calls if number < call.site.number < end]
         if own and own[0].strength == "strong":
             branch, reason = decided
             name = self.ev.project.function(manager.ref).name
@@ -72,9 +73,6 @@ class Turns:
         last = self._end(function, entered)
         blocks = {function.block_of[n] for n in range(number, last)}
         return sorted(blocks & self.ev.live_blocks(frame))
-
-    def _lies_within(self, frame: Frame, number: int, entered: s.Enter, call: ParallelCall) -> bool:
-        return number < call.site.number < self._end(self.ev.function(frame), entered)
 
     @staticmethod
     def _end(function: s.Function, entered: s.Enter) -> int:

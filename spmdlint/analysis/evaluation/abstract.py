@@ -14,14 +14,15 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     join,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.objects import Objects
 
-_MARKS = frozenset(("abc.abstractmethod", "abc.abstractproperty"))
-_REFUSALS = frozenset(("builtins.NotImplementedError", "builtins.NotImplemented"))
+_MARKS = frozenset(names("abstract_marks"))
+_REFUSALS = frozenset(names("refusals"))
 
 
 MAX_IMPLEMENTATIONS = 16

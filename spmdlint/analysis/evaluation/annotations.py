@@ -25,16 +25,17 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     one,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
-_OPTIONAL = ("typing.Optional", "typing.Annotated", "typing.Final")
-PROTOCOLS = ("typing.Protocol", "typing_extensions.Protocol")
+_OPTIONAL = names("optional_annotations")
+PROTOCOLS = names("protocols")
 _LISTS = frozenset(("list", "sequence", "iterable", "iterator", "mutablesequence", "collection"))
 _TABLES = frozenset(("dict", "mapping", "mutablemapping", "ordereddict", "defaultdict"))
-_OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "collections.namedtuple", "typing.TypedDict")
+_OPEN_BASES = names("open_bases")
 
 
 class Annotations:

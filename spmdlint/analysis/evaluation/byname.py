@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -40,7 +41,7 @@ _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) f
 _SETTINGS = frozenset("args config cfg conf flags opt opts options hparams hps settings namespace FLAGS".split())
 _SETTINGS_CLASSES = ("config", "args", "argument", "option", "setting", "param", "flag", "spec")
 # Annotations that say nothing about the class.
-_OPEN = ("typing.", "typing_extensions.", "collections.abc.", "builtins.", "types.")
+_OPEN = names("open_modules")
 
 
 class ByName:

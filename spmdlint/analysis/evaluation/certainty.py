@@ -11,11 +11,12 @@ from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
-_LEAVES = frozenset(("sys.exit", "os._exit", "builtins.exit", "builtins.quit", "builtins.SystemExit"))
+_LEAVES = frozenset(names("exits"))
 
 
 class Certainty:

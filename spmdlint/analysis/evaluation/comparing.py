@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.units import units
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ _CLASSES: dict[str, type] = {
 }
 _MADE_AS: dict[str, type] = {"tuple": tuple, "list": list, "set": set}
 # Bases that add nothing: an object is only what its own class makes it.
-_BARE = frozenset(("builtins.object", "abc.ABC", "typing.Generic"))
+_BARE = frozenset(names("bare_bases"))
 
 
 def is_instance(ev: Evaluator, given: tuple[Values, ...]) -> Values | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.standard import COPIES
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, constant
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, constant, deed
 from spmdlint.program import summary as s
 
 Place = tuple[Frame, int]
@@ -62,9 +62,9 @@ def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None =
         return
     joins = evaluator.callee(frame, call)
     given = [argument.value for argument in call.arguments if argument.keyword is None]
-    if joins == External("builtins.zip") and 0 <= index < len(given):
+    if deed(joins) == "zip" and 0 <= index < len(given):
         yield from _listed(evaluator, frame, given[index])
-    elif joins == External("builtins.enumerate") and index == 1 and given:
+    elif deed(joins) == "enumerate" and index == 1 and given:
         yield from _listed(evaluator, frame, given[0])
 
 

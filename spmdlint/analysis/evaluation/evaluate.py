@@ -48,11 +48,13 @@ from spmdlint.analysis.evaluation.values import (
     any_element,
     certain,
     constant,
+    deed,
     element_at,
     join,
     one,
     truth,
 )
+from spmdlint.knowledge.elements import Deed
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
@@ -198,6 +200,10 @@ class Evaluator(Frames):
         """Whether an operation is a call that may run one of some functions of libraries."""
         called = self.value(frame, call.function) if isinstance(call, s.Call) else ()
         return any(isinstance(value, External) and value.name in names for value in called)
+
+    def may_do(self, frame: Frame, call: s.Operation | None, *deeds: Deed) -> bool:
+        """Whether an operation is a call that may do something to elements, such as "range" or "zip"."""
+        return isinstance(call, s.Call) and any(deed(value) in deeds for value in self.value(frame, call.function))
 
     def _found(self, frame: Frame, root: int) -> Values:
         code = frame.code

@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
+from spmdlint.knowledge.files import names
 
 MAX_REPEATED = 64
 """The most elements of a repeated list that are kept; a longer one is known only by its first elements."""
@@ -47,7 +48,7 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
-_MAKERS = ("jax.numpy.", "jax.random.", "jax.make_mesh", "numpy.")
+_MAKERS = names("array_makers")
 _IDENTITY = {"is": True, "==": True, "is not": False, "!=": False}
 
 

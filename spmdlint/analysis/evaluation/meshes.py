@@ -21,13 +21,14 @@ from spmdlint.analysis.evaluation.values import (
     one,
     text,
 )
+from spmdlint.knowledge.files import names
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 AXIS_NAMES = "axis_names"
 _WORDS = frozenset(("axis", "axes"))
-_COLLECTORS = ("builtins.tuple", "builtins.list")
+_COLLECTORS = names("sequences")
 
 
 def axis_names_of(ev: Evaluator, mesh: Value) -> Values | None:

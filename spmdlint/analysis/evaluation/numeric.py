@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Value, certain
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
-NUMBER_MAKERS = frozenset(f"builtins.{name}" for name in "int len ord round abs float bool hash".split())
+NUMBER_MAKERS = frozenset(names("number_makers"))
 _ATTRIBUTES = frozenset(("shape", "ndim", "size", "itemsize", "process_index", "id"))
 _ARITHMETIC = frozenset(("-", "*", "//", "**", "/", "+", "%", "<<", ">>"))
 _DEPTH = 8
-_NUMERIC = frozenset(
-    External(name)
-    for name in ("builtins.int", "builtins.float", "builtins.bool", "numpy.ndarray", "jax.Array", "jax.numpy.ndarray")
-)
+_NUMERIC = frozenset(map(External, names("numeric_types")))
 
 
 def numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
@@ -77,7 +75,7 @@ def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:
     operation = evaluator.function(frame).operations[iterable]
     if isinstance(operation, s.Display):
         return numbers(evaluator, frame, operation.elements)
-    return evaluator.may_call(frame, operation, "builtins.range")
+    return evaluator.may_do(frame, operation, "range")
 
 
 def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:

@@ -36,6 +36,7 @@ from spmdlint.analysis.evaluation.values import (
     join,
     one,
 )
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -43,13 +44,9 @@ from spmdlint.program.link import FunctionRef
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
-_PROPERTIES = ("builtins.property", "functools.cached_property")
+_PROPERTIES = names("properties")
 # Classes whose annotated fields are the parameters of their constructor, beside those of JAX's libraries in the table.
-_FIELD_MAKERS = (
-    *("dataclasses.dataclass", "typing.NamedTuple", "collections.namedtuple", "pydantic.BaseModel", "msgspec.Struct"),
-    *(f"attrs.{name}" for name in ("define", "frozen", "mutable")),
-    *(f"attr.{name}" for name in ("s", "attrs", "define", "frozen", "mutable")),
-)
+_FIELD_MAKERS = names("record_makers")
 
 
 class Objects:

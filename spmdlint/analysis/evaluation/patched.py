@@ -18,7 +18,6 @@ from spmdlint.program.testfiles import is_test
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
-    from spmdlint.program.link import FunctionRef
 
 
 class Patched:
@@ -74,7 +73,7 @@ class Patched:
                     return True
             elif isinstance(value, (Instance, ClassValue)):
                 other = value.cls if isinstance(value, Instance) else value
-                if other.ref in lineage or cls.ref in self._lineage(other):
+                if other.ref in lineage or cls in self.ev.objects.lineage(other):
                     return True
         return False
 
@@ -84,6 +83,3 @@ class Patched:
         if own is not None and is_receiver(frame.code.function, base):
             return frozenset((self.ev.objects.class_of(own),))
         return self.ev.value(frame, base)
-
-    def _lineage(self, cls: ClassValue) -> set[FunctionRef]:
-        return {each.ref for each in self.ev.objects.lineage(cls)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, certain, constant
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _LISTERS = frozenset(("iterdir", "rglob"))
 # Recognised on paths only: the file systems of fsspec have such a method as well, and they sort.
 _PATHS_LIST = frozenset(("glob",))
-PATHS = frozenset(("pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath", "etils.epath.Path", "upath.UPath"))
+PATHS = frozenset(names("paths"))
 _GIVE_PATHS = frozenset("expanduser resolve absolute joinpath with_name with_suffix".split())
 _DEPTH = 6
 

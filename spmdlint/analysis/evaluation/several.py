@@ -90,12 +90,8 @@ def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
     if not isinstance(operation, s.Call):
         return False
     if len(operation.arguments) == 1:
-        if not _names(ev, frame, operation.function, "builtins.len"):
+        if not ev.may_do(frame, operation, "length"):
             return False
         number = operation.arguments[0].value
     values = ev.value(frame, number)
     return bool(values) and all(isinstance(v, Applied) and v.name in counting("device", "process") for v in values)
-
-
-def _names(ev: Evaluator, frame: Frame, number: int, name: str) -> bool:
-    return any(getattr(value, "name", "") == name for value in ev.value(frame, number))

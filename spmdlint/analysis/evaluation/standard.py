@@ -30,22 +30,22 @@ from spmdlint.analysis.evaluation.values import (
     one,
     text,
 )
+from spmdlint.knowledge.elements import elements
+from spmdlint.knowledge.files import names
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 MAX_ELEMENTS = 64
 """The most elements of a computed collection that are tracked individually."""
-ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
+ENUMS = names("enums")
+_SEQUENCES = names("sequences")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 COPIES = frozenset(("replace", "_replace"))
 """Methods of records that return a copy with different fields."""
-FIELD_FUNCTIONS = (
-    *("dataclasses.field", "flax.struct.field", "equinox.field", "pydantic.Field", "msgspec.field"),
-    *("attrs.field", "attr.field", "attr.ib", "attr.attrib"),
-)
-_DEFAULT_FIRST = ("pydantic.Field", "attr.ib", "attr.attrib")
-_MAPPERS = frozenset(("jax.tree.map", "jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"))
+FIELD_FUNCTIONS = names("field_functions")
+_DEFAULT_FIRST = names("default_first")
+_MAPPERS = frozenset(names("tree_mappers"))
 _CALLABLE = ("jit", "map")
 
 
@@ -60,7 +60,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         wanted = text(given[1])
         if wanted is not None:
             return ev.each(given[0], lambda v: ev.attribute(v, wanted, frame))
-    if name in ("builtins.tuple", "builtins.list") and len(given) == 1:
+    if name in _SEQUENCES and len(given) == 1:
         inner = certain(given[0])
         if isinstance(inner, Collection) and inner.kind != "set":
             return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open, inner.each))
@@ -212,16 +212,18 @@ def iterated(base: Value) -> Values:
     if not isinstance(base, Applied) or base.arguments.open or base.arguments.keywords:
         return ANYTHING
     rounds = [ANYTHING if value is None else iterated(value) for value in map(certain, base.arguments.positional)]
-    if base.name == "builtins.zip":
+    deed = elements().get(base.name)
+    if deed == "zip":
         return one(Collection("tuple", tuple(rounds)))
-    if base.name == "builtins.enumerate" and rounds:
+    if deed == "enumerate" and rounds:
         return one(Collection("tuple", (ANYTHING, rounds[0])))
-    return rounds[0] if base.name == "builtins.reversed" and rounds else ANYTHING
+    return rounds[0] if deed == "reverse" and rounds else ANYTHING
 
 
 def _produced(value: Applied) -> list[Values] | None:
     given = value.arguments.positional
-    if value.name == "builtins.range":
+    deed = elements().get(value.name)
+    if deed == "range":
         bounds = [constant(each) for each in given]
         numbers = [b.value for b in bounds if b is not None and isinstance(b.value, int)]
         if len(numbers) != len(given) or not 1 <= len(numbers) <= 3 or numbers[2:] == [0]:
@@ -232,7 +234,7 @@ def _produced(value: Applied) -> list[Values] | None:
     known = [each for each in inner if each is not None]
     if len(known) != len(inner) or not known:
         return None
-    if value.name == "builtins.zip":
+    if deed == "zip":
         return [one(Collection("tuple", each)) for each in zip(*known, strict=False)]
     return None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from spmdlint.knowledge.elements import Deed, elements
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ValueId
 
@@ -274,3 +275,8 @@ def any_element(base: Value) -> Values:
     if base.open and each is None:
         return ANYTHING
     return join(*known, each or NOTHING) or ANYTHING
+
+
+def deed(value: Value | None) -> Deed | None:
+    """What a function does to the elements of a sequence, such as "zip"; None for other values."""
+    return elements().get(value.name) if isinstance(value, External) else None

@@ -15,11 +15,12 @@ from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, 
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.experimental.xla_metadata.")
+_TRACED = names("constant_makers")
 # An optimizer made outside of traced code: its settings become constants of the program.
 _STEPS = frozenset(("update",))
 _ARITHMETIC = frozenset("+ - * / // **".split())

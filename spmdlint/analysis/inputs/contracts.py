@@ -95,7 +95,7 @@ class Contracts:
             "copies": self._is_of_all,
             "key": self._in_several,
             "name": self._may_meet,
-            "seed": self._is_shared,
+            "seed": lambda demand, reason: self.seeds.are_shared(demand.frame, demand.call, demand.value, reason),
             "split": lambda demand, _: self.seeds.serves_several(demand.frame.ref),
         }
 
@@ -194,9 +194,6 @@ class Contracts:
         local = layout is not None and on_local_devices(layout)
         several = self.multi.joins(path) or (reason.kind == _OWN and self.multi.meets(path))
         return several and not local and not self.multi.tests_one_process(path)
-
-    def _is_shared(self, demand: Demand, reason: Reason) -> bool:
-        return self.seeds.are_shared(demand.frame, demand.call, demand.value, reason)
 
     def _may_meet(self, demand: Demand, reason: Reason) -> bool:
         """Whether processes look for one another by a name: each may also save for itself, into a folder of its own."""

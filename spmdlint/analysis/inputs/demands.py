@@ -28,12 +28,13 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.placement.kinds import copied
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 Form = Literal["any", "listed", "picked", "rows", "hashed"]
 """Of a demand for one order: which arguments have elements that may be mistaken for one another."""
-_HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
+_HOST_ARRAYS = names("host_arrays")
 _KEYS = "jax.random."
 
 
@@ -113,7 +114,8 @@ class Demands:
         host = frame.ref in self.reach.host
         values = [argument.value for argument in call.arguments]
         # An array over all devices makes the call one of all processes.
-        among_all = host and known.kind == "jit" and any(self._holds_spanning(frame, value) for value in values)
+        held = (place for value in values for place, _ in tree(self.ev, frame, value))
+        among_all = host and known.kind == "jit" and any(self.placement.spans(*place) for place in held)
         for value in values:
             if host:
                 yield Demand("order", frame, number, value, known, form="hashed")
@@ -130,10 +132,6 @@ class Demands:
                 yield Demand("key", frame, number, value, known)
             elif among_all and value not in static:
                 yield Demand("argument", frame, number, value, known)
-
-    def _holds_spanning(self, frame: Frame, value: int) -> bool:
-        """Whether an argument is an array over the devices of all processes, or has one among other things."""
-        return any(self.placement.spans(*place) for place, _ in tree(self.ev, frame, value))
 
     def _of_map(self, use: MapUse) -> Iterator[Demand]:
         """The arguments of a map or compiled function that it takes for copies: a spec of its own says so."""

@@ -36,6 +36,7 @@ from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.length import is_called_own_part
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.reading import named, reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -45,9 +46,7 @@ _DEPTH = 2
 """How many functions of the project a number is followed into, to where it is told."""
 MAX_STEPS = 4
 """The most steps over which rows are followed from one file to a condition in another."""
-_CARRIERS = frozenset(
-    f"builtins.{name}" for name in "int float bool abs round any all list tuple dict sum min max sorted zip".split()
-)
+_CARRIERS = frozenset(names("row_carriers"))
 _CARRIERS |= {"collections.Counter"}
 _MADE_OF = (s.Item, s.Unary, s.Binary, s.Compare, s.BoolOp, s.Display, s.FString, s.Next)
 _PRINT = "builtins.print"

@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
     certain,
+    deed,
 )
 from spmdlint.analysis.inputs.quantities import Portion, Quantities, Quantity, Whole
 from spmdlint.analysis.inputs.rows import MULTIPLE, Batches, Leading, Rows, own_part
@@ -200,9 +201,9 @@ class Mixups:
         if isinstance(callee, External):
             if callee.name in self.table.strides and len(arguments) == 4:
                 return self._share(frame, number, arguments[1].value, arguments[3].value)
-            if callee.name == "builtins.range" and len(arguments) == 2:
+            if deed(callee) == "range" and len(arguments) == 2:
                 return self._window(frame, number, arguments[0].value)
-            if callee.name == "builtins.range" and len(arguments) == 3:
+            if deed(callee) == "range" and len(arguments) == 3:
                 return self._share(frame, number, arguments[0].value, arguments[2].value)
             if callee.name in self.table.meshes and arguments:
                 return self._mesh(frame, number, operation)

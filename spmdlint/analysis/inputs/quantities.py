@@ -30,6 +30,8 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import CARRIES, CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.elements import elements
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
 
@@ -41,7 +43,8 @@ _COMPUTED: dict[tuple[Unit, str, Unit], Unit] = {
     ("local", "*", "process"): "device",
     ("process", "*", "local"): "device",
 }
-_KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
+_KEEPS = frozenset(names("count_keepers"))
+_SEQUENCES = names("sequences")
 
 
 class Quantity(Struct, frozen=True):
@@ -129,9 +132,9 @@ class Quantities:
         if made.arguments.positional or made.arguments.keywords or made.arguments.open:
             return None  # only those of one platform, or of a different process
         roles: tuple[Role, Role, Role] = ("count", "place", "list")
-        for role, names in zip(roles, (self.table.counts, self.table.places, self.table.lists), strict=True):
-            if made.name in names:
-                return Quantity(role, names[made.name], made.site, f"{made.name}()")
+        for role, table in zip(roles, (self.table.counts, self.table.places, self.table.lists), strict=True):
+            if made.name in table:
+                return Quantity(role, table[made.name], made.site, f"{made.name}()")
         return None
 
     def _of_call(self, frame: Frame, call: s.Call, depth: int) -> Quantity | None:
@@ -143,20 +146,16 @@ class Quantities:
             inner = self.of(frame, argument, depth - 1)
             if inner is None or inner.role != "list":
                 return None
-            if name == "builtins.len":
+            if elements().get(name) == "length":
                 return Quantity("count", inner.unit, inner.site, f"len({inner.text})")
-            if name in self.table.stacks or name in ("builtins.list", "builtins.tuple"):
+            if name in self.table.stacks or name in _SEQUENCES:
                 return inner
         return None
 
     def _of_round(self, frame: Frame, iterable: int, depth: int) -> Quantity | None:
         """The indices that ``for i in range(count)`` goes through."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, iterable)]
-        if (
-            isinstance(call, s.Call)
-            and len(call.arguments) == 1
-            and "builtins.range" in self._names(frame, call.function)
-        ):
+        if isinstance(call, s.Call) and len(call.arguments) == 1 and self.ev.may_do(frame, call, "range"):
             count = self.of(frame, call.arguments[0].value, depth - 1)
             if count is not None and count.role == "count":
                 return Quantity("place", count.unit, count.site, f"a number below {count.text}")
@@ -166,7 +165,7 @@ class Quantities:
         function = self.ev.function(frame)
         each = function.operations[item.value]
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
-        if not isinstance(call, s.Call) or "builtins.enumerate" not in self._names(frame, call.function):
+        if not isinstance(call, s.Call) or not self.ev.may_do(frame, call, "enumerate"):
             return None
         listed = self.of(frame, call.arguments[0].value, depth - 1) if len(call.arguments) == 1 else None
         if listed is None or listed.role != "list":

@@ -15,6 +15,7 @@ from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -22,7 +23,7 @@ from spmdlint.program.link import FunctionRef
 _DEPTH = 8
 _NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))
 _DRAWS = ("jax.random.",)
-_FETCHES = ("numpy.", "jax.device_get")
+_FETCHES = names("fetches")
 _FOLDS = "jax.random.fold_in"
 
 

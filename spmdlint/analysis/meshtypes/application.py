@@ -57,6 +57,8 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer, from_here
+from spmdlint.knowledge.elements import elements
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.typing import Optimizers, Typed
 from spmdlint.program import summary as s
 
@@ -65,8 +67,8 @@ MAX_ALTERNATIVES = 4
 """The most functions that a call may choose from; with more, its result is unknown."""
 MAX_SCOPES = 1000
 """The most calls followed in one mapped body, with different types or call sites; beyond, results are unknown."""
-_EINSUM = frozenset(("jax.numpy.einsum",))
-_MATMUL = frozenset(("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot"))
+_EINSUM = frozenset(names("einsum"))
+_MATMUL = frozenset(names("matmul"))
 _LEAST = 1e-3
 """A lower bound up to this only prevents a division by zero or a rounding error."""
 
@@ -95,14 +97,11 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     function = flat(made)
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
         return of_model(typer, [function], passed, site)
-    if isinstance(method, s.Load) and _applies_a_model(typer, passed):
+    # Keys are passed to an unknown function as to the `apply` of a library's model, under the name `apply_fn`.
+    with_keys = len(passed.types) > 1 and any(name in typer.table.methods.keys for name, _ in passed.keywords)
+    if isinstance(method, s.Load) and with_keys:
         return _applied(typer, [], passed, site)
     return anything(typer, passed, site)
-
-
-def _applies_a_model(typer: Typer, passed: Passed) -> bool:
-    """Whether an unknown function is passed keys as a library model's ``apply`` is, under the name ``apply_fn``."""
-    return len(passed.types) > 1 and any(name in typer.table.methods.keys for name, _ in passed.keywords)
 
 
 def _applied(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
@@ -294,9 +293,9 @@ def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) 
         return collective(typer, scope, name, known, passed, site)
     if known is not None and known.kind == "apply":
         return transforms.applied(typer, scope, name, known, passed, site)
-    if name in ("builtins.zip", "builtins.enumerate"):
-        elements = [element_of(each) for each in passed.types]
-        return Many(Row(tuple([LITERAL, *elements[:1]] if name == "builtins.enumerate" else elements)))
+    if elements().get(name) in ("zip", "enumerate"):
+        parts = [element_of(each) for each in passed.types]
+        return Many(Row(tuple([LITERAL, *parts[:1]] if elements().get(name) == "enumerate" else parts)))
     if name in ("builtins.tuple", "builtins.list", "builtins.dict", "builtins.reversed") and len(passed.types) == 1:
         return passed.types[0]
     if name == "builtins.dict" and not passed.types:
@@ -422,7 +421,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         return _applied(typer, [flat(base)], passed, site)
     unknown = typer.region.own_optimizers and not isinstance(callee, Member)  # it may be one that communicates
     unknown = unknown or _has_own_parts(typer, scope, callee)
-    if name in typer.table.methods.update and _has_gradients(passed) and not unknown:
+    has_gradients = any(mark.fact == "gradient" for leaf in passed.all() for mark in leaf.marks)
+    if name in typer.table.methods.update and has_gradients and not unknown:
         for given in map(flat, passed.types[1:]):
             if len(given.rows) == 1:
                 typer.copies.update(given.rows)  # the optimizer's state, or the parameters
@@ -434,7 +434,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     known_array = isinstance(base, Leaf) and any(
         state != "unknown" for state in (base.default, *(held.state for _, held in base.axes))
     )
-    if typed is None or not known_array or not _is_array_method(name):
+    if typed is None or not known_array or name not in _ARRAY_METHODS:
         return anything(typer, with_first(passed, base), site)
     alone = not passed.types and passed.keyword("axis") is None
     whole = alone and passed.keyword("where") is None
@@ -460,10 +460,6 @@ def _has_own_parts(typer: Typer, scope: Scope, method: Value | None) -> bool:
         if not isinstance(inner, Member) or _has_own_parts(typer, scope, inner):
             return True
     return False
-
-
-def _has_gradients(passed: Passed) -> bool:
-    return any(mark.fact == "gradient" for leaf in passed.all() for mark in leaf.marks)
 
 
 def _of_mapping(base: Type, name: str, passed: Passed) -> Type:
@@ -498,16 +494,13 @@ _ARRAY_METHODS = frozenset(
 )
 
 
-def _is_array_method(name: str) -> bool:
-    return name in _ARRAY_METHODS
-
-
 _DEPTH = 4
 
 
 def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Site) -> Type:
     """The result of an optimizer's ``update``: updates, and a state, which is not what is applied."""
-    if not isinstance(method, Member) or not _is_optimizer(method.base):
+    made = method.base if isinstance(method, Member) else None
+    if not isinstance(method, Member) or not isinstance(made, Applied) or not made.name.startswith("optax."):
         return updates
     state = replace(updates, marks=frozenset(mark for mark in updates.marks if mark.fact == "gradient"))
     if _bends(table, method.base, _DEPTH):
@@ -519,10 +512,6 @@ def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Sit
 def straightened(result: Leaf) -> Leaf:
     """The parameters after a step: code that averages them averages models on purpose."""
     return replace(result, marks=frozenset(mark for mark in result.marks if mark.fact != "bent"))
-
-
-def _is_optimizer(value: Value) -> bool:
-    return isinstance(value, Applied) and value.name.startswith("optax.")
 
 
 def _bends(table: Optimizers, optimizer: Value | None, depth: int) -> bool:

@@ -51,10 +51,11 @@ from spmdlint.analysis.meshtypes.states import (
 )
 from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol, may_be_one
 from spmdlint.analysis.meshtypes.typer import Typer
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
-_REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
+_REDUCTIONS = names("sums")
 _INDEX = ("jax.lax.axis_index",)
 _CHECKS = ("check_vma", "check_rep")
 # What programs call the arrays of a model, of which devices hold copies, or for some of them parts.

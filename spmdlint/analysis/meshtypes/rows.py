@@ -24,11 +24,12 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.windows import leading
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.typing import Typing
 from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 
-_STACKING = frozenset(("jax.numpy.broadcast_to", "jax.numpy.tile", "numpy.broadcast_to"))
+_STACKING = frozenset(names("row_copiers"))
 _DEPTH = 6
 
 

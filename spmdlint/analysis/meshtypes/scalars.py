@@ -21,15 +21,16 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, Event
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import DIFFERENT, Layout, Leaf, Mark
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 _REDUCTIONS = frozenset(
     "sum mean max min amax amin prod any all std var median argmax argmin count_nonzero nansum nanmean logsumexp "
     "norm".split()
 )
-_MODULES = ("jax.numpy", "jax.nn", "jax.scipy.special", "jax.numpy.linalg")
+_MODULES = names("elementwise_modules")
 _FALSE = Constant(False)
-_OF_ARRAYS = ("jax.numpy", "numpy")
+_OF_ARRAYS = names("array_modules")
 
 
 def is_reduction(name: str) -> bool:

@@ -156,7 +156,8 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
     filling = {codes[method].function.name for method in methods if puts[method]}
     for method, code in codes.items():
         where = origins.frame_of(method)
-        extending = [] if inside else _extends(code, field.name)
+        extended = [] if inside else code.extensions
+        extending = [(n, put) for n, base, put in extended if is_own_field(code.function, base, field.name)]
         putting = [*puts[method], *_helped(code, filling)]
         for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
             found = origins.of(where, source)
@@ -164,11 +165,6 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
                 found = origins.step(where, filled, text.format(name=repr(field.name)), found)
                 return origins.step(frame, number, f"{field.name!r} is read here", found)
     return None
-
-
-def _extends(code: Code, name: str) -> list[tuple[int, int]]:
-    """The places where a method puts all elements of an iterable into a field, each with that iterable."""
-    return [(n, put) for n, extended, put in code.extensions if is_own_field(code.function, extended, name)]
 
 
 def _puts(code: Code, name: str, *, inside: bool) -> list[int]:

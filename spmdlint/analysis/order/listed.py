@@ -137,7 +137,7 @@ class Listings:
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
         """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""
-        if self.ev.may_call(frame, operation, "itertools.islice") and len(operation.arguments) > 1:
+        if self.ev.may_do(frame, operation, "islice") and len(operation.arguments) > 1:
             first, *ends = (argument.value for argument in operation.arguments)
             yield from self._mixed(frame, number, first, ends)
             reason, share = self.listing.of(frame, first), self.variance.any_of(frame, ends)
@@ -157,11 +157,7 @@ class Listings:
     def _dealt(self, frame: Frame, header: int, number: int, loop: s.Next) -> Iterator[ListingShare]:
         """Shares by ``if i % n == rank`` in a loop over ``enumerate(files)``."""
         call = frame.code.operations[frame.code.root_of(loop.iterable)]
-        if (
-            not isinstance(call, s.Call)
-            or not self.ev.may_call(frame, call, "builtins.enumerate")
-            or not call.arguments
-        ):
+        if not isinstance(call, s.Call) or not self.ev.may_do(frame, call, "enumerate") or not call.arguments:
             return
         reason = self.listing.of(frame, call.arguments[0].value)
         if reason is None:
@@ -182,7 +178,7 @@ class Listings:
                     yield from self._numbered(frame, counted, number)
         for block, number, put in frame.code.each(_PUTS):
             value = frame.code.operations[frame.code.root_of(put.value)]
-            if block in live and isinstance(value, s.Call) and self.ev.may_call(frame, value, "builtins.len"):
+            if block in live and isinstance(value, s.Call) and self.ev.may_do(frame, value, "length"):
                 for header, body in self.ev.flow(frame.ref).loops.items():
                     test = frame.code.function.blocks[header].test
                     loop = frame.code.operations[test] if test is not None else None
@@ -209,7 +205,7 @@ class Listings:
             step = frame.code.operations[loop]
             call = frame.code.operations[frame.code.root_of(step.iterable)] if isinstance(step, s.Next) else None
             numbers = any(isinstance(o, s.Item) and o.value == loop and o.index == 0 for o in kept)
-            if isinstance(call, s.Call) and numbers and self.ev.may_call(frame, call, "builtins.enumerate"):
+            if isinstance(call, s.Call) and numbers and self.ev.may_do(frame, call, "enumerate"):
                 yield from (argument.value for argument in call.arguments[:1])
 
     def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:

@@ -20,10 +20,11 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import sorted_by_length
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-_OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
+_OF_TENSORFLOW = names("tensorflow_data")
 _SEEDS = "tensorflow.random.set_seed"
 _SORTED = "builtins.sorted"
 SHUFFLED = "shuffled"

@@ -28,14 +28,15 @@ from spmdlint.analysis.order.filling import order_of_field, order_of_filling, or
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements as deeds
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
-_MAKERS = ("builtins.set", "builtins.frozenset")
-_OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
+_MAKERS = names("set_makers")
+_OF_PROCESS = frozenset(names("hashes"))
 """Functions whose results for an object differ between processes."""
 _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
 
@@ -223,9 +224,9 @@ def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Whether it is ``range(n)``, ``map(int, ...)``, or anything else that can only hold numbers."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
-        if evaluator.may_call(frame, operation, "builtins.range", "numpy.arange", "jax.numpy.arange"):
+        if evaluator.may_do(frame, operation, "range", "numbers"):
             return True
-        if operation.arguments and evaluator.may_call(frame, operation, "builtins.map"):
+        if operation.arguments and evaluator.may_do(frame, operation, "map"):
             mapped = evaluator.value(frame, operation.arguments[0].value)
             return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):

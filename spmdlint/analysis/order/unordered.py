@@ -23,6 +23,7 @@ from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.stacked import listed_dimensions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.orders import dimensions
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -36,7 +37,7 @@ MAX_ENTERED = 8
 """The most calls of a function with functions that it may call which are examined."""
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
-_TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
+_TRACED = names("traced_modules")
 
 
 class SetLoop(Struct, frozen=True):
@@ -155,7 +156,7 @@ class SetLoops:
         """Whether an iterable is ``zip(jax.random.split(key, n), names)``."""
         function = self.ev.function(frame)
         zipped = function.operations[iterable]
-        if not isinstance(zipped, s.Call) or not self.ev.may_call(frame, zipped, "builtins.zip"):
+        if not isinstance(zipped, s.Call) or not self.ev.may_do(frame, zipped, "zip"):
             return False
         for argument in zipped.arguments:
             operation = function.operations[argument.value]

@@ -12,10 +12,11 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.several import counting
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
-_OF_MPI = ("mpi4py.MPI.COMM_WORLD.Get_size", "mpi4py.MPI.COMM_WORLD.size")
+_OF_MPI = names("mpi_sizes")
 _NAMES = frozenset(("process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"))
 _DEPTH = 6
 

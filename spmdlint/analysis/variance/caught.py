@@ -16,10 +16,11 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, OtherFacets, Reason
 from spmdlint.analysis.variance.raised import OwnRaise, Raised, flat, tried_by
 from spmdlint.analysis.variance.texts import WHOLE_FILES
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
-_ENDS = frozenset(("builtins.StopIteration", "tensorflow.errors.OutOfRangeError"))
+_ENDS = frozenset(names("end_errors"))
 _OWN = ("data", "ragged")
 _DEPTH = 3
 """The depth to which calls of the project's own functions are searched for what takes the next element."""

@@ -48,6 +48,8 @@ from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.elements import elements
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -57,7 +59,7 @@ STAMP = "stamp"
 _JOINERS = frozenset(("join", "format"))
 _LOOKUPS = frozenset(("get", "pop", "setdefault"))
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
-_LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
+_LISTERS = frozenset(names("listers"))
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 # How many examples a part of a data set has.
@@ -193,7 +195,7 @@ class Variance(Property):
         parts = self._local_parts(origins, frame, operation.iterable)
         if parts is not None:
             return parts
-        if isinstance(iterable, s.Call) and origins.ev.may_call(frame, iterable, "builtins.range"):
+        if isinstance(iterable, s.Call) and origins.ev.may_do(frame, iterable, "range"):
             start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
             return origins.of(frame, start) if start is not None else None
         found = origins.of(frame, operation.iterable) or self._yielded(origins, frame, number)
@@ -391,9 +393,9 @@ class Variance(Property):
             return origins.of(frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
-        if name == "builtins.min" and capped(origins, frame, arguments):
+        if elements().get(name) == "minimum" and capped(origins, frame, arguments):
             return None
-        if name == "builtins.max" and raised_to_what_is_alike(origins, frame, arguments):
+        if elements().get(name) == "maximum" and raised_to_what_is_alike(origins, frame, arguments):
             return None
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
         if carried:

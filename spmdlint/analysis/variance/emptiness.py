@@ -74,7 +74,7 @@ def _of_count(empty: Origins, frame: Frame, number: int) -> Reason | None:
     call = empty.ev.function(frame).operations[number]
     if not isinstance(call, s.Call) or len(call.arguments) != 1:
         return None
-    return empty.of(frame, call.arguments[0].value) if empty.ev.may_call(frame, call, "builtins.len") else None
+    return empty.of(frame, call.arguments[0].value) if empty.ev.may_do(frame, call, "length") else None
 
 
 def filters(origins: Origins, frame: Frame, collected: s.Collected) -> list[int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
-GETTERS = frozenset(("os.environ.get", "os.getenv"))
+GETTERS = frozenset(names("environment_getters"))
 _MAPPING = "os.environ"
 
 

@@ -8,11 +8,12 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
 SHARDERS = frozenset(("shard",))
-_LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
+_LISTS = frozenset(names("list_makers"))
 ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 """Methods of arrays that keep the order of the elements."""
 _PARTS = ("data", "ragged", "named")

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
     constant,
+    deed,
 )
 from spmdlint.analysis.variance.madeof import MadeOf
 from spmdlint.program import summary as s
@@ -83,7 +84,7 @@ class Handed:
                 break
             callee = self.ev.callee(frame, root)
             inner = frame.code.root_of(root.arguments[0].value)
-            if isinstance(callee, External) and callee.name == "builtins.len":
+            if isinstance(callee, External) and deed(callee) == "length":
                 return inner if isinstance(operations[inner], s.Parameter) else None
             root = operations[inner]
         return None

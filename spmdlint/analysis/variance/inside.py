@@ -7,10 +7,11 @@ from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
-_HOLDERS = frozenset(f"builtins.{name}" for name in "list tuple dict iter".split())
-_LEAVES = frozenset(("jax.tree.leaves", "jax.tree_util.tree_leaves"))
+_HOLDERS = frozenset(names("holders"))
+_LEAVES = frozenset(names("tree_leaves"))
 _VIEWS = frozenset(("values", "items", "copy"))
 _FOLLOWED = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp)
 

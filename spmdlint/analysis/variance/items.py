@@ -16,11 +16,12 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_entry
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 _FILLERS = frozenset(("update", "setdefault"))
 _APPENDING = frozenset("append appendleft extend insert".split())
-_MADE = tuple(f"numpy.{name}" for name in "zeros ones full empty zeros_like ones_like full_like".split())
+_MADE = names("filled_arrays")
 _KINDS = ("identity", "completion")
 
 

@@ -16,13 +16,24 @@ from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.transfers import through, through_method
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Value, Values, certain
+from spmdlint.analysis.evaluation.values import (
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    Values,
+    certain,
+    deed,
+)
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.analysis.variance.windows import Windows, resolved
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 REMAINDER = "remainder"
@@ -31,14 +42,14 @@ BY_LENGTH = "by length"
 """The kind of the step that makes each batch as long as its longest example."""
 BATCHERS = frozenset(("batch", "padded_batch"))
 _HELPERS = 3
-_LIBRARIES = ("numpy.", "jax.", "tensorflow.", "builtins.", "functools.", "operator.")
+_LIBRARIES = names("known_libraries")
 _RESIZERS = frozenset("pad concatenate concat resize append zeros ones full empty tile repeat vstack hstack".split())
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
 _MAPPERS = MAPPERS | {"builtins.map"}
 _PARTS = frozenset(("items", "values"))
-_PASSED_ON = frozenset(("builtins.iter", "builtins.next"))
+_PASSED_ON = frozenset(names("iterators"))
 
 
 class LastBatch(Property):
@@ -140,7 +151,9 @@ class LastBatch(Property):
     def _keeps_rest(self, frame: Frame, operation: s.Call, positional: tuple[str, ...] = ()) -> bool:
         given = [value for each in _DROPS if (value := passed(operation, each, positional)) is not None]
         starred = any(argument.star for argument in operation.arguments)
-        return not starred and all(_is_false(self.facets.content.ev.value(frame, number)) for number in given)
+        return not starred and all(
+            certain(self.facets.content.ev.value(frame, number)) == Constant(False) for number in given
+        )
 
     def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
         """Whether data was made by batching the whole, with the remainder kept, and not repeated before that."""
@@ -202,7 +215,7 @@ class LastBatch(Property):
         iterable = operations[start.iterable] if isinstance(start, s.Next) else None
         if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
             return None
-        return iterable if ev.may_call(frame, iterable, "builtins.range") else None
+        return iterable if ev.may_do(frame, iterable, "range") else None
 
     def _cut_in_a_loop(self, frame: Frame, number: int) -> LastSlice | None:
         """The slices that an operation takes in such a loop; None for any other operation."""
@@ -231,10 +244,6 @@ class LastBatch(Property):
                 if found is not None:
                     return found
         return None
-
-
-def _is_false(values: Values) -> bool:
-    return certain(values) == Constant(False)
 
 
 def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _HELPERS) -> bool:
@@ -309,12 +318,12 @@ def _goes_to_the_end(content: Origins, frame: Frame, operation: s.Subscript, cut
         return False
     start = frame.code.operations[resolved(content.ev, frame, cut.lower)]
     steps = frame.code.operations[frame.code.root_of(start.iterable)] if isinstance(start, s.Next) else None
-    if content.ev.callee(frame, steps) != External("builtins.range"):
+    if deed(content.ev.callee(frame, steps)) != "range":
         return False
     if not isinstance(steps, s.Call) or len(steps.arguments) != 3:
         return False
     end = frame.code.operations[resolved(content.ev, frame, steps.arguments[1].value)]
-    if not isinstance(end, s.Call) or content.ev.callee(frame, end) != External("builtins.len"):
+    if not isinstance(end, s.Call) or deed(content.ev.callee(frame, end)) != "length":
         return False
     counted = [argument.value for argument in end.arguments]
     same = len(counted) == 1 and Windows(content).conditions.same(frame, counted[0], operation.base)

@@ -11,13 +11,14 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.elements import elements
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
 _ROWS, _SIZES = range(4, 12), (2, 3, 4)
 """The numbers of rows, and the sizes of a slice, that are tried."""
 _DEPTH = 12
-_LENGTH, _WHOLE = "builtins.len", "builtins.int"
+_WHOLE = "builtins.int"
 _EXTREMES = {"builtins.min": min, "builtins.max": max}
 
 
@@ -102,7 +103,7 @@ class LastSlice:
         callee = self.ev.callee(self.frame, call)
         name = callee.name if isinstance(callee, External) else ""
         given = [argument.value for argument in call.arguments]
-        if name == _LENGTH and given:
+        if elements().get(name) == "length" and given:
             return self._length(given[0])
         values = [self._value(each, depth - 1) for each in given]
         numbers = [each for each in values if each is not None]

@@ -52,22 +52,21 @@ from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.strides import StridedElements
 from spmdlint.analysis.variance.texts import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.windows import Windows, are_complements, cut_by, resolved
+from spmdlint.knowledge.elements import elements
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_generator"))
 """Functions of a class that make one of its data sets."""
-_LISTS = frozenset(("builtins.list", "builtins.tuple"))
+_LISTS = frozenset(names("sequences"))
 _CHAINED = "itertools.chain.from_iterable"
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
-_DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
+_DISTINCT = frozenset(names("distinct"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
-_ISLICE = "itertools.islice"
-_RANGES = frozenset(("builtins.range", "numpy.arange"))
-_READERS = frozenset(
-    ("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv", "builtins.open")
-)
+_RANGES = frozenset(names("ranges"))
+_READERS = frozenset(names("data_readers"))
 
 
 class Length(Property):
@@ -364,7 +363,7 @@ class Length(Property):
             return letters or self._kept(origins, frame, number, name, kept)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
-        if name == _ISLICE:
+        if elements().get(name) == "islice":
             return self._cut(origins, frame, number, arguments)
         return None
 
@@ -372,13 +371,11 @@ class Length(Property):
         """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""
         if are_complements(origins, frame, arguments[0]):
             return None
-        found = (
-            sifted.of_filter(self.facets.content, frame, number, list(arguments)) if name == "builtins.filter" else None
-        )
-        found = found or next(
-            (each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None
-        )
-        if found is None or name != "builtins.zip":
+        content, sifts = self.facets.content, elements().get(name) == "filter"
+        found = sifted.of_filter(content, frame, number, list(arguments)) if sifts else None
+        each = (self.iterated.of(origins, frame, argument) for argument in arguments)
+        found = found or next((reason for reason in each if reason is not None), None)
+        if found is None or elements().get(name) != "zip":
             return found
         # For data that is local by name only, a uniform count in the same zip says that there is as much everywhere;
         # for other parts, only a count computed by a division does, as all processes have that many.
@@ -389,7 +386,7 @@ class Length(Property):
         """Whether this is a uniform range: what is zipped with it is meant to be at least as long."""
         ev = self.facets.content.ev
         call = ev.function(frame).operations[resolved(ev, frame, number)]
-        if not isinstance(call, s.Call) or not ev.may_call(frame, call, "builtins.range"):
+        if not isinstance(call, s.Call) or not ev.may_do(frame, call, "range"):
             return False
         if divided:
             ends = [frame.code.operations[resolved(ev, frame, argument.value)] for argument in call.arguments]
@@ -449,8 +446,7 @@ class Length(Property):
         call = ev.function(frame).operations[number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
             return None
-        names = [v.name for v in ordered(ev.value(frame, call.function)) if isinstance(v, External)]
-        return call.arguments[0].value if _ISLICE in names else None
+        return call.arguments[0].value if ev.may_do(frame, call, "islice") else None
 
     def _by_library(
         self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]

@@ -12,10 +12,11 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain, text
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
-_COUNTS = frozenset(("jax.process_count", "jax.host_count"))
+_COUNTS = frozenset(names("process_counts"))
 _DEPTH = 3
 
 

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant, deed
 from spmdlint.analysis.evaluation.values import Collection as Written
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
+from spmdlint.knowledge.elements import elements
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -58,7 +59,7 @@ class Lengths(Property):
         if not operation.arguments:
             return None
         first = operation.arguments[0].value
-        if name == "builtins.map" and External("builtins.len") in origins.ev.value(frame, first):
+        if elements().get(name) == "map" and any(deed(each) == "length" for each in origins.ev.value(frame, first)):
             if any(_are_no_examples(origins.ev, frame, each.value) for each in operation.arguments[1:]):
                 return None
             return Reason(Site(frame.ref, number), _TEXT, "ragged")
@@ -174,7 +175,7 @@ def is_length_of_one(ev: Evaluator, frame: Frame, collected: s.Collected) -> boo
         if not isinstance(shape, s.Attribute) or shape.name != "shape":
             return False
         asked = function.operations[shape.base]
-    elif isinstance(element, s.Call) and len(element.arguments) == 1 and ev.may_call(frame, element, "builtins.len"):
+    elif isinstance(element, s.Call) and len(element.arguments) == 1 and ev.may_do(frame, element, "length"):
         asked = function.operations[element.arguments[0].value]
     else:
         return False

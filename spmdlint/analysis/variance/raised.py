@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.reason import Reason
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -39,8 +40,8 @@ _RAISE = (s.Raise,)
 
 FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
 
-_BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
-_CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
+_BROAD = frozenset(names("broad_errors"))
+_CALM = names("calm_modules")
 _NEVER_FAIL = frozenset(("identity", "clock", "entropy"))
 _WHAT = {
     "files": "what this process finds outside the program",

@@ -14,6 +14,7 @@ from spmdlint.analysis.variance.element import elsewhere
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT
@@ -161,11 +162,11 @@ def _yielded(
 def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
     """What a function of Python's iterates over, and the remaining path within that."""
     given = [argument.value for argument in call.arguments if argument.keyword is None and not argument.star]
-    if name == "builtins.zip" and path and isinstance(path[0], int) and path[0] < len(given):
+    if elements().get(name) == "zip" and path and isinstance(path[0], int) and path[0] < len(given):
         return given[path[0]], path[1:]
-    if name == "builtins.enumerate" and path and path[0] == 1 and given:
+    if elements().get(name) == "enumerate" and path and path[0] == 1 and given:
         return given[0], path[1:]
-    if name in ("builtins.iter", "itertools.islice") and given:
+    if elements().get(name) in ("iterate", "islice") and given:
         return given[0], path
     return None
 

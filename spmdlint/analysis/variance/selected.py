@@ -161,4 +161,4 @@ def _counts_or_is(ev: Evaluator, frame: Frame, loop: int, number: int, depth: in
 def _counts(ev: Evaluator, frame: Frame, step: s.Next) -> bool:
     """Whether a loop counts its iterations, by `range` or `enumerate`."""
     call = frame.code.operations[step.iterable]
-    return ev.may_call(frame, call, "builtins.range", "builtins.enumerate")
+    return ev.may_do(frame, call, "range", "enumerate")

@@ -28,15 +28,16 @@ from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_functio
 from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
 from spmdlint.analysis.variance.windows import JOINED, Windows, are_complements
 from spmdlint.analysis.variance.writtenshapes import several_shapes
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
 _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter", "frombuffer")
-_LIBRARIES = ("numpy.", "jax.numpy.")
+_LIBRARIES = names("array_libraries")
 _NEW_AXES = frozenset(f"{library}newaxis" for library in _LIBRARIES)
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
-MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
-_KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
+MAPPERS = frozenset(names("leaf_mappers"))
+_KEEPERS = frozenset(names("shape_keepers"))
 _SIZES = frozenset(("size", "shape"))
 _UNKNOWN = (SELECTED, LONGEST)
 """Kinds of reasons that hold for every part of a value: nobody has said which of its parts they are about."""

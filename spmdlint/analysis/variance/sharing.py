@@ -63,7 +63,8 @@ class Sharing:
         at = component[path]
         if at not in self._shared:
             here = (ref for ref in self.ev.project.functions() if component[ref.path] == at)
-            chooses = (self._chooses(self.ev.free_frame(ref)) for ref in here)
+            frames = map(self.ev.free_frame, here)
+            chooses = (self._may_choose(frame, each) for frame in frames for each in frame.code.operations)
             self._shared[at] = self._names(path, self.table.dealers["surely"]) or any(chooses)
         return self._shared[at] or (likely and self._names(path, self.table.dealers["likely"]))
 
@@ -89,11 +90,8 @@ class Sharing:
             found.setdefault(self.ev.project.component[path], set()).update(module.words, keywords)
         return found
 
-    def _chooses(self, frame: Frame) -> bool:
-        """Whether a function uses the number of the process in a way that may choose data."""
-        return any(self._may_choose(frame, operation) for operation in frame.code.operations)
-
     def _may_choose(self, frame: Frame, operation: s.Operation) -> bool:
+        """Whether an operation uses the number of the process in a way that may choose data."""
         operations = frame.code.operations
         if isinstance(operation, s.Compare):
             if any(isinstance(operations[frame.code.root_of(each)], s.Const) for each in operation.operands):

@@ -28,7 +28,6 @@ from spmdlint.analysis.evaluation.values import (
     Free,
     FunctionValue,
     Site,
-    Value,
     Values,
     certain,
     constant,
@@ -37,6 +36,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Known, Variable
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
@@ -51,10 +51,10 @@ _TOLD: Mapping[Variable, str] = {
     "host": "the name of this process's host",
 }
 _TEXT = "each process draws numbers of its own here"
-_OF_JAX = ("jax.", "orbax.", "flax.")
+_OF_JAX = names("jax_family")
 NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
-_COUNTERS = ("itertools.count",)
+_COUNTERS = names("counters")
 _NEXT = frozenset(("next",))
 
 
@@ -223,7 +223,8 @@ class Sources:
         callees = self.ev.value(frame, operation.function)
         if any(isinstance(callee, (FunctionValue, External)) for callee in callees):
             return None
-        if known.source == "files" and any(map(_in_a_bucket, self.ev.value(frame, method.base))):
+        stores = (value for value in self.ev.value(frame, method.base) if isinstance(value, Applied))
+        if known.source == "files" and any(store.name.startswith(_BUCKETS) for store in stores):
             return None  # which all processes see in the same way
         return Reason(Site(frame.ref, number), f".{method.name}() may differ between processes", known.source)
 
@@ -269,11 +270,6 @@ class Sources:
                 if isinstance(value, FunctionValue):
                     found[value.ref] = known.source
         return found
-
-
-def _in_a_bucket(value: Value) -> bool:
-    """Whether a value is an object store that a library made."""
-    return isinstance(value, Applied) and value.name.startswith(_BUCKETS)
 
 
 def source_function(ev: Evaluator, reason: Reason) -> str:

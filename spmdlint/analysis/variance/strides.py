@@ -42,7 +42,7 @@ class StridedElements:
         if not isinstance(step, s.Next):
             return None
         call = function.operations[resolved(content.ev, frame, step.iterable)]
-        if isinstance(call, s.Call) and call.arguments and content.ev.may_call(frame, call, "builtins.enumerate"):
+        if isinstance(call, s.Call) and call.arguments and content.ev.may_do(frame, call, "enumerate"):
             return call.arguments[0].value
         return step.iterable
 

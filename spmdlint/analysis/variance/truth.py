@@ -20,12 +20,13 @@ from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.sources import source_function
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
 _DEPTH = 3
 _TRUTH = ("__bool__", "__len__")
-PLAIN = frozenset(("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"))
+PLAIN = frozenset(names("plain_bases"))
 """Bases from libraries whose objects are true unless a class says otherwise."""
 _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
@@ -65,7 +66,9 @@ def of_truth(
         places = list(elements(ev, frame, operation.value, operation.index))
         texts = [_is_text(ev, where, where.code.operations[value]) for where, value in places]
         # Several of them may be true or not, whichever tuple was chosen.
-        if (len(places) == 1 or (places and all(texts))) and _none_differs(content, places, depth, asked):
+        if (len(places) == 1 or (places and all(texts))) and not any(
+            of_truth(content, where, value, depth, asked) for where, value in places
+        ):
             return None
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and even "0" is true
@@ -99,10 +102,6 @@ def _is_true(ev: Evaluator, value: Value) -> bool:
         return False
     own = (ev.project.methods(each.ref) for each in ev.objects.lineage(value.cls))
     return not any(name in methods for methods in own for name in _TRUTH)
-
-
-def _none_differs(content: Origins, places: Sequence[Place], depth: int, asked: frozenset[Place]) -> bool:
-    return all(of_truth(content, where, value, depth, asked) is None for where, value in places)
 
 
 def _is_chosen_anew(ev: Evaluator, frame: Frame, stores: Sequence[int]) -> bool:

@@ -17,13 +17,14 @@ from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
 _RAISE = (s.Raise,)
 
-_GATHERS = frozenset(("jax.experimental.multihost_utils.process_allgather",))
-_ASSERTS = frozenset(("jax.experimental.multihost_utils.assert_equal",))
+_GATHERS = frozenset(names("gathers"))
+_ASSERTS = frozenset(names("equality_checks"))
 _DEPTH = 8
 _Check: TypeAlias = tuple[int, int, str, frozenset[int]]
 """The block of a check or of the branch around it, the check's last operation there, a name, and the stores checked."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import External, Frame, deed
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
-_ROUNDING_UP = frozenset(("math.ceil", "numpy.ceil"))
-_ROUNDING = frozenset(("builtins.int", "builtins.round"))
+_ROUNDING_UP = frozenset(names("rounding_up"))
+_ROUNDING = frozenset(names("rounding_off"))
 _DEPTH = 8
 JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
 """Functions that concatenate arrays."""
@@ -92,7 +93,7 @@ class Windows:
         first, second = (self.ev.function(frame).operations[resolved(self.ev, frame, n)] for n in (one, other))
         if isinstance(first, s.Call) and isinstance(second, s.Call) and len(first.arguments) == 1:
             alike = self.ev.value(frame, first.function) == self.ev.value(frame, second.function)
-            if alike and len(second.arguments) == 1 and self.ev.may_call(frame, first, "builtins.len"):
+            if alike and len(second.arguments) == 1 and self.ev.may_do(frame, first, "length"):
                 one, other = first.arguments[0].value, second.arguments[0].value
         return self.conditions.same(frame, one, other)
 
@@ -151,7 +152,7 @@ class Windows:
         call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or any(a.keyword for a in call.arguments):
             return end
-        if self.ev.may_call(frame, call, "builtins.min"):
+        if self.ev.may_do(frame, call, "minimum"):
             return call.arguments[0].value
         return end
 
@@ -242,7 +243,7 @@ def cut_by(ev: Evaluator, frame: Frame, index: int) -> s.Slice | None:
     if not isinstance(call, s.Call) or any(argument.keyword or argument.star for argument in call.arguments):
         return None
     callee = ev.callee(frame, call)
-    if not isinstance(callee, External) or callee.name != "builtins.slice" or not 1 <= len(call.arguments) <= 3:
+    if not isinstance(callee, External) or deed(callee) != "slice" or not 1 <= len(call.arguments) <= 3:
         return None
     ends = [_end(frame, argument.value) for argument in call.arguments]
     return s.Slice(ends[0], ends[1], ends[2] if len(ends) == 3 else None)
