@@ -368,13 +368,10 @@ class Explainer:
             return "weak: it spans processes if its arguments do"
         if not effect and any(isinstance(value, Free) for value in values):
             return "that of whichever function it is"
-        if not effect and any(map(self._compiles, values)) and self.effects.spreading.keeps_to_itself(frame.ref.path):
+        compiles = any(self.ev.kind(value) == "jit" for value in values if isinstance(value, Applied))
+        if not effect and compiles and self.effects.spreading.keeps_to_itself(frame.ref.path):
             return "local: no file of this program, which starts its processes, puts an array on devices of several"
         return "not a parallel call itself" if effect else "not a parallel call"
-
-    def _compiles(self, value: Value) -> bool:
-        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
-        return known is not None and known.kind == "jit"
 
 
 def _says(part: Part) -> bool:

@@ -203,14 +203,14 @@ def _over_mesh(draw: Draw, writer: Writer, layer: Layer, function: str, fault: s
         outs = draw.pick(f"({outs}, P())", f"({outs}, {outs}, {outs})")
     else:
         ins = draw.pick(ins, f"({ins},)")
-    marked = fault in ("spec-axis", "repeated", "arity-in", "arity-out", "manual-axis")
+    marked = fault in ("spec-axis", "repeated", "arity-in", "arity-out")
     if marked and draw.maybe():
         constant = writer.fresh("SPECS")
         writer.add(MAIN, f"{constant} = {ins}{HERE}")
         ins = constant
     options = [f"in_specs={ins}", f"out_specs={outs}"]
     if layer.kind in ("subset", "inner"):
-        axes = "'columns'" if fault == "manual-axis" else repr(layer.bound[0])
+        axes = repr(layer.bound[0])
         options.append(draw.pick(f"axis_names={{{axes}}}", f"axis_names=frozenset([{axes}])"))
     if layer.kind == "experimental":
         writer.need(MAIN, "from jax.experimental.shard_map import shard_map as old_shard_map")

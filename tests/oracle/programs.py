@@ -12,7 +12,7 @@ from writing import HERE, MAIN, Draw, Writer
 
 NO_FAULT = ""
 NAME_FAULTS = ("unbound", "half", "unnamed", "outside", "level", "subset")
-SPEC_FAULTS = ("spec-axis", "repeated", "arity-in", "arity-out", "manual-axis", "constraint")
+SPEC_FAULTS = ("spec-axis", "repeated", "arity-in", "arity-out", "constraint")
 PERMUTATION_FAULTS = ("perm-source", "perm-destination", "perm-range")
 GROUP_FAULTS = ("groups-twice", "groups-size")
 LOWERED = ("repeated", "constraint", *PERMUTATION_FAULTS, *GROUP_FAULTS)
@@ -50,8 +50,6 @@ class Case:
             return len(kinds) > 1 and "shadowing" not in self.stack
         if fault == "subset":
             return self.stack in ("shard_map-subset", "smap")
-        if fault == "manual-axis":
-            return self.stack == "shard_map-subset"
         if fault == "constraint":
             return "shard_map" in kinds and self.stack != "shard_map-shard_map"
         if fault in SPEC_FAULTS:

@@ -71,8 +71,7 @@ class DroppedResults:
         if not over_leaves or len(call.arguments) != 2 or any(argument.star for argument in call.arguments):
             return callee
         applied = certain(self.ev.value(frame, call.arguments[0].value))
-        known = self.ev.knowledge.get(applied.name) if isinstance(applied, Applied) else None
-        if known is not None and known.kind == "currying" and isinstance(applied, Applied):
+        if isinstance(applied, Applied) and self.ev.kind(applied) == "currying":
             return certain(applied.arguments.positional[0]) if applied.arguments.positional else None
         return applied
 

@@ -31,8 +31,7 @@ class Edits:
         """Edits that rename an axis spelled in a spec itself; none if it is spelled elsewhere."""
         call = self._call(site)
         callee = self.ev.callee(self.ev.free_frame(site.ref), call)
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-        if call is None or known is None or known.kind != "spec":
+        if call is None or self.ev.kind(callee) != "spec":
             return ()
         spelled = (n for argument in call.arguments for n in self._spelled(site, argument.value, old))
         return tuple(self._renamed(site, number, old, new) for number in spelled)

@@ -202,8 +202,8 @@ class FreeAxes:
         for found in (*self._at_maps(), *self._at_calls()):
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = (*self.reach.use_calls.get(found.root, ()), *self.reach.use_handed.get(found.root, ()))
-            places = (found.root.ref, *(site.ref for site in called))
-            if not any(self._bound_outside(ref, found.need) for ref in places):
+            around = (self.reach.around_of(ref) for ref in (found.root.ref, *(site.ref for site in called)))
+            if not any(each.open or found.need.met_by(each) for each in around):
                 key = (found.need.axis, found.root)
                 held = by_root.get(key)
                 if held is None:
@@ -256,10 +256,6 @@ class FreeAxes:
         """Whether a call is in a function that the project passes on but never calls: it may run in any map."""
         called = any(edge.caller.ref != site.ref for edge in self.reach.callers.get(site.ref, ()))
         return not called and self.ev.project.function(site.ref).kind != "module" and escapes(self.ev, site.ref)
-
-    def _bound_outside(self, ref: FunctionRef, need: Need) -> bool:
-        around = self.reach.around_of(ref)
-        return around.open or need.met_by(around)
 
     def _at_maps(self) -> Iterator[Unbound]:
         for use in self.reach.uses:
@@ -387,11 +383,8 @@ class FreeAxes:
         return self._calls_a_map(frame)
 
     def _calls_a_map(self, frame: Frame) -> bool:
-        return any(self._calls_map(frame, call) for _, call in frame.code.of_kind(s.Call))
-
-    def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
-        callee = self.ev.callee(frame, operation)
-        return callee is not None and self._spans(callee)
+        callees = (self.ev.callee(frame, call) for _, call in frame.code.of_kind(s.Call))
+        return any(self._spans(callee) for callee in callees if callee is not None)
 
 
 _DEPTH = 6

@@ -55,7 +55,8 @@ def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | No
 
 def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation | None:
     """Two pairs that share a source or a destination, or a list of sources that is not a permutation."""
-    single = None if known.sources else _single(given)
+    alone = map(_number, (_elements(given) or ()) if not known.sources else ())  # not as the end of a pair
+    single = next((number for number in alone if number is not None), None)
     if single is not None:
         return BadPermutation(site, single, "pair")
     ends = pairs(known, given)
@@ -114,8 +115,3 @@ def _elements(given: Values | None) -> list[Values] | None:
 def _number(values: Values) -> int | None:
     known = constant(values)
     return known.value if known is not None and type(known.value) is int else None
-
-
-def _single(given: Values | None) -> int | None:
-    """A device that is listed by itself, not as the end of a pair."""
-    return next((number for each in _elements(given) or () if (number := _number(each)) is not None), None)

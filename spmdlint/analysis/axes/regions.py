@@ -169,14 +169,10 @@ class Regions:
                 continue
             names = self.calls.bound(use.applied).names
             for function in self.calls.functions_in(known, use.applied.arguments):
-                if isinstance(function, Applied) and self._binds(function):
+                if isinstance(function, Applied) and self.ev.kind(function) == "map":
                     for name in sorted(names & self.calls.bound(function).names):
                         yield Shadowed(function.site, name, function.name, use.site, use.applied.name)
             yield from self._shadowed_by_callers(use, names)
-
-    def _binds(self, applied: Applied) -> bool:
-        known = self.ev.knowledge.get(applied.name)
-        return known is not None and known.kind == "map"
 
     def _shadowed_by_callers(self, use: MapUse, names: frozenset[str]) -> Iterator[Shadowed]:
         pending, seen = [use.frame.ref], {use.frame.ref}

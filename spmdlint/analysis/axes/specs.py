@@ -158,10 +158,8 @@ class Specs:
         elif isinstance(value, DictionaryValue):
             for _, element in value.items:
                 yield from self._leaves(element, *kinds)
-        elif isinstance(value, Applied):
-            known = self.ev.knowledge.get(value.name)
-            if known is not None and known.kind in kinds:
-                yield value
+        elif isinstance(value, Applied) and self.ev.kind(value) in kinds:
+            yield value
 
     def names_in(self, spec: Applied) -> list[str]:
         """The names that a spec certainly spells."""

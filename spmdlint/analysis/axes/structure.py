@@ -253,8 +253,13 @@ class Arrays:
         return all(value is not None and self._is_array(frame, value, depth) for value in given)
 
     def _is_array(self, frame: Frame, number: int, depth: int) -> bool:
-        """Whether the value of an operation is a single array, because a call makes it."""
+        """Whether the value of an operation is a single array, because a call or arithmetic makes it."""
         operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Binary) and depth <= MAX_DEPTH:
+            sides = (operation.left, operation.right)  # a sum or a product may be one of lists
+            return operation.operator in ("-", "/", "//", "**", "@") or any(
+                self._is_array(frame, n, depth + 1) for n in sides
+            )
         if depth > MAX_DEPTH or not isinstance(operation, s.Call):
             return False
         callee = self.ev.callee(frame, operation)

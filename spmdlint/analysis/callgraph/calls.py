@@ -459,9 +459,5 @@ class Contexts:
         manager = certain(self.ev.value(frame, operation.manager))
         source = self.ev.function(frame).operations[operation.manager]
         if isinstance(manager, Applied):
-            return self.calls.of_mesh(frozenset((manager,))) if self._is_mesh(manager) else NO_AXES
+            return self.calls.of_mesh(frozenset((manager,))) if self.ev.kind(manager) == "mesh" else NO_AXES
         return ANY_AXES if manager is None and not isinstance(source, s.Call) else NO_AXES
-
-    def _is_mesh(self, applied: Applied) -> bool:
-        known = self.ev.knowledge.get(applied.name)
-        return known is not None and known.kind == "mesh"

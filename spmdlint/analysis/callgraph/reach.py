@@ -239,13 +239,9 @@ class Visitor:
 
     def _spans(self, callee: Value | None) -> bool:
         callee = self.ev.objects.called(callee) if isinstance(callee, ClassValue) else callee
-        if isinstance(callee, Applied) and callee.arguments.positional and self._is_currying(callee.name):
+        if isinstance(callee, Applied) and callee.arguments.positional and self.ev.kind(callee) == "currying":
             return any(map(self._spans, callee.arguments.positional[0]))
         return isinstance(callee, (External, Applied)) and self._is_spanning(callee.name)
-
-    def _is_currying(self, name: str) -> bool:
-        known = self.ev.knowledge.get(name)
-        return known is not None and known.kind == "currying"
 
     def _is_spanning(self, name: str) -> bool:
         known = self.ev.knowledge.get(name)
@@ -351,12 +347,9 @@ class Visitor:
             if frame not in self.reach.trusted:
                 self.reach.trusted.add(frame)
                 edges = (edge for edge in self.reach.edges.get(frame, ()) if edge.certain)
-                pending.extend(edge.target.frame for edge in edges if not self._is_to_fail(edge))
-
-    def _is_to_fail(self, edge: CallEdge) -> bool:
-        """Whether a test expects a call to fail: its arguments then say nothing about the called code."""
-        tests = edge.caller.code.mentions(RAISING)
-        return tests and expects_failure(self.ev, edge.caller, edge.number)
+                for edge in edges:  # where a test expects a call to fail, its arguments say nothing about what it calls
+                    if not edge.caller.code.mentions(RAISING) or not expects_failure(self.ev, frame, edge.number):
+                        pending.append(edge.target.frame)
 
     def _carry(self, caller: FunctionRef, callee: FunctionRef, target: Target) -> bool:
         reach = self.reach

@@ -294,10 +294,6 @@ class Divergences:
         same = {n: tuple((each.same, each.label) for each in calls) for n, calls in counted.items()}
         return call in counted and self.worlds.in_step(frame, same, test)
 
-    def _kept_by(self, reason: Reason) -> set[FunctionRef | None]:
-        """The classes whose fields a reason leads through."""
-        return {self.ev.project.enclosing_class(site.ref) for site, _ in field_stores(self.ev, reason)}
-
     def _is_evened_elsewhere(self, frame: Frame, reason: Reason) -> bool:
         """Whether the method that keeps a share in a field makes it equally long everywhere, or raises."""
         kept = next(((site, store) for site, store in field_stores(self.ev, reason) if site.ref != frame.ref), None)
@@ -607,7 +603,8 @@ class Divergences:
             return True  # a configuration that is read once, at import
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True
-        if not self.preview and reason.kind not in _OF_DATA and len(self._kept_by(reason)) > 1:
+        kept_by = {self.ev.project.enclosing_class(site.ref) for site, _ in field_stores(self.ev, reason)}
+        if not self.preview and reason.kind not in _OF_DATA and len(kept_by) > 1:
             return True  # values that go through the fields of several classes: six of six were wrong in real code
         if reason.kind in ("named", "host"):  # a single-process program counts its processors
             return not self.preview and not self.multi.runs_several(frame.ref.path)

@@ -112,8 +112,9 @@ class DoneByAllSearch:
             tried = handles(self.ev, frame, number, "AttributeError", "NameError")
             if key in told or tried or (bound and _may_be_left_out(frame, number)):
                 continue
-            concerns = self._starting.__contains__ if not bound else _is_program if "." in name else bool
-            path = self._reached_by_all(frame, number, concerns)
+            # What a file does when it runs; of another function nobody knows on which processes it is called.
+            program = self._starting.__contains__ if not bound else (lambda at: at.index == 0) if "." in name else bool
+            path = self._reached_by_all(frame, number, program)
             asks = s.Const(name.rpartition(".")[2])  # hasattr(self, "name")
             asking = (asks in self.ev.code(at.ref).operations for at in (Site(frame.ref, number), *(path or ())))
             if path is not None and not any(asking):
@@ -235,11 +236,6 @@ def _may_be_left_out(frame: Frame, number: int) -> bool:
     """Whether an operation is in an operand that ``and``, ``or`` or a conditional expression may not evaluate."""
     either = ((o.operands[0], at) for at, o in frame.code.of_kind(s.BoolOp))
     return any(first < number < at for first, at in (*either, *((o.test, at) for at, o in frame.code.of_kind(s.IfExp))))
-
-
-def _is_program(ref: FunctionRef) -> bool:
-    """Whether it is what a file does when it runs: of another function nobody knows on which processes it is called."""
-    return ref.index == 0
 
 
 def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:

@@ -49,6 +49,19 @@ class AbstractMethods:
             return found
         return join(*(self.objects.in_lineage([sub], name, Instance(sub)) for sub in own))
 
+    def implementers(self, cls: ClassValue) -> Values | None:
+        """An object of each subclass that implements all that a class leaves open; None if it leaves nothing open."""
+        if self._busy or cls.ref not in self._subclasses or not self._is_open(cls):
+            return None
+        made = [sub for sub in self._subclasses[cls.ref] if not self._is_open(sub)]
+        return frozenset(map(Instance, made)) if 0 < len(made) <= MAX_IMPLEMENTATIONS else None
+
+    def _is_open(self, cls: ClassValue) -> bool:
+        """Whether a class has an abstract method."""
+        names = {name for each in self.objects.lineage(cls) for name in self.ev.project.methods(each.ref)}
+        found = (certain(self.objects.in_lineage(self.objects.lineage(cls), name, cls)) for name in names)
+        return any(isinstance(method, FunctionValue) and self._is_abstract(method.ref) for method in found)
+
     def implementations(self, ref: FunctionRef) -> list[FunctionRef]:
         """The methods of subclasses that implement an abstract one; none if there are many, or if it is no such method.
 
@@ -93,7 +106,14 @@ class AbstractMethods:
     def _is_abstract(self, ref: FunctionRef) -> bool:
         """Whether a method is marked as abstract, or does nothing but raise NotImplementedError."""
         cls = self.ev.project.enclosing_class(ref)
-        return cls is not None and (self._is_marked(cls, ref.index) or self._refuses(ref))
+        return cls is not None and (self._is_marked(cls, ref.index) or self._refuses(ref) or self._is_stub(ref))
+
+    def _is_stub(self, ref: FunctionRef) -> bool:
+        """Whether a method has no body but ``...`` and perhaps a docstring."""
+        code = self.ev.code(ref)
+        return any(o.value is ... for _, o in code.of_kind(s.Const)) and not any(
+            not isinstance(o, (s.Const, s.Parameter, s.Store, s.Return)) for o in code.operations
+        )
 
     def _is_marked(self, cls: FunctionRef, method: int) -> bool:
         frame = self.ev.free_frame(cls)

@@ -83,7 +83,7 @@ class Annotations:
         """An object of the class that an annotation names; None unless it names a single certain class."""
         cls = self._named(frame, number)
         if isinstance(cls, ClassValue):
-            return one(Instance(cls)) if self._is_one(cls) else None
+            return one(Instance(cls)) if self._is_one(cls) else self.ev.objects.abstract.implementers(cls)
         if isinstance(cls, External) and cls.name in self._owners:
             return one(Applied(cls.name, Arguments(open=True), Site(frame.ref, number)))
         return self._holding(frame, number)

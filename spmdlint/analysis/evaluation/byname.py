@@ -115,7 +115,8 @@ class ByName:
             return bases
         classes = self._owners.get(name, [])
         if self._is_settings(frame, number) or any(isinstance(b, Free) and b.name in _SETTINGS for b in bases):
-            classes = [cls for cls in classes if self._holds_settings(cls)]
+            named = ((cls, self.project.function(cls).name.lower()) for cls in classes)
+            classes = [cls for cls, name in named if any(word in name for word in _SETTINGS_CLASSES)]
         for base in bases:
             classes = self._admitted(base, classes)
         owner = self._only(classes, frame.ref.path)
@@ -130,11 +131,6 @@ class ByName:
             if isinstance(operation, (s.Load, s.Attribute)) and operation.name in _SETTINGS:
                 return True
         return False
-
-    def _holds_settings(self, cls: FunctionRef) -> bool:
-        """Whether a class holds settings, judging by its name."""
-        name = self.project.function(cls).name.lower()
-        return any(word in name for word in _SETTINGS_CLASSES)
 
     def _only(self, classes: list[FunctionRef], user: Path) -> ClassValue | None:
         """The only one of some classes in the file that uses it, or in the files of the same component."""

@@ -204,16 +204,18 @@ def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | Non
     return ((number, each.value) for block, number, each in frame.code.each((s.Return,)) if block in live)
 
 
-def tree(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[tuple[Place, bool]]:
+def tree(
+    evaluator: Evaluator, frame: Frame, number: int, without: Callable[[Frame, int], bool] = lambda *_: False
+) -> Iterator[tuple[Place, bool]]:
     """The places in a tree of dictionaries and tuples, from the top, and whether each is a leaf.
 
-    Names are followed, and the project's own functions.
+    Names are followed, and the project's own functions, except at places that ``without`` leaves out.
     """
     seen: set[Place] = set()
     pending = [(frame, number)]
     while pending and len(seen) < _TREE:
         place = pending.pop()
-        if place not in seen:
+        if place not in seen and not without(*place):
             seen.add(place)
             inner = _inside(evaluator, *place)
             yield place, not inner

@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_names_of, name_at
 from spmdlint.analysis.evaluation.names import Names
-from spmdlint.analysis.evaluation.objects import Objects
+from spmdlint.analysis.evaluation.objects import MAKES_ANOTHER, Objects
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import stored_before
 from spmdlint.analysis.evaluation.registered import implementations
@@ -43,6 +43,7 @@ from spmdlint.analysis.evaluation.values import (
     Namespace,
     Site,
     SuperValue,
+    Unknown,
     Value,
     Values,
     any_element,
@@ -55,7 +56,7 @@ from spmdlint.analysis.evaluation.values import (
     truth,
 )
 from spmdlint.knowledge.elements import Deed
-from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.load import Kind, Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
@@ -195,6 +196,11 @@ class Evaluator(Frames):
     def callee(self, frame: Frame, call: s.Operation | None) -> Value | None:
         """What a call certainly runs; None if it is not known, or may be one of several."""
         return certain(self.value(frame, call.function)) if isinstance(call, s.Call) else None
+
+    def kind(self, value: Value | None) -> Kind | None:
+        """What kind of a function of a library a value is, or was made by."""
+        known = self.knowledge.get(value.name) if isinstance(value, (External, Applied)) else None
+        return known.kind if known is not None else None
 
     def may_call(self, frame: Frame, call: s.Operation | None, *names: str) -> bool:
         """Whether an operation is a call that may run one of some functions of libraries."""
@@ -432,7 +438,11 @@ class Evaluator(Frames):
         """The possible results of calling a value."""
         if isinstance(callee, FunctionValue):
             inner = self.entered_frame(callee, arguments, frame.depth + 1)
-            return self.returned(inner) if inner is not None else ANYTHING
+            found = self.returned(inner) if inner is not None else ANYTHING
+            cls = callee.receiver if isinstance(callee.receiver, ClassValue) else None
+            makes = cls is not None and self.project.function(callee.ref).name.startswith(MAKES_ANOTHER)
+            is_known = not all(isinstance(value, (Unknown, Called)) for value in found)
+            return found if cls is None or not makes or is_known else one(Instance(cls))
         if isinstance(callee, ClassValue):
             return one(Instance(callee, arguments))
         if isinstance(callee, Instance):
@@ -445,6 +455,8 @@ class Evaluator(Frames):
             ahead = self._compiled_ahead(callee)
             if ahead is not None:
                 return one(ahead)
+            if isinstance(callee.base, ClassValue):
+                return one(Instance(callee.base))
             return standard.method(self, callee, arguments) or one(Called(callee, site))
         return ANYTHING
 
@@ -457,8 +469,7 @@ class Evaluator(Frames):
         if method.name != _AHEAD[1] or not isinstance(lowered, Member) or lowered.name != _AHEAD[0]:
             return None
         made = lowered.base
-        known = self.knowledge.get(made.name) if isinstance(made, Applied) else None
-        if known is None or known.kind not in ("jit", "map") or not isinstance(made, Applied):
+        if self.kind(made) not in ("jit", "map") or not isinstance(made, Applied):
             return None
         static = any(name.startswith("static") for name, _ in made.arguments.keywords)
         return None if static or made.arguments.open else made
@@ -543,8 +554,7 @@ class Evaluator(Frames):
 
     def through_partial(self, value: Value, arguments: Arguments = _NO_ARGUMENTS) -> tuple[Value, Arguments]:
         """What runs if a value is called with these arguments, and its own arguments: of a partial, its function."""
-        known = self.knowledge.get(value.name) if isinstance(value, Applied) else None
-        if not isinstance(value, Applied) or known is None or known.kind != "currying":
+        if not isinstance(value, Applied) or self.kind(value) != "currying":
             return value, arguments
         first, merged = self._curried(value, arguments)
         function = certain(first)

@@ -38,7 +38,7 @@ _Is = Callable[[s.Function, int], bool]
 def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: int | None) -> Values | None:
     """A list under a local or global name, as it is at the operation ``before``; None if it may be anything."""
     function = ev.function(frame)
-    stores = [store for store in function.stores[name] if not _is_extension(function, store, name)]
+    stores = [store for store in function.stores.get(name, ()) if not _is_extension(function, store, name)]
     if len(stores) != 1:
         return None
     made = certain(values if len(function.stores[name]) == 1 else ev.value(frame, stores[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.values import Constant, Frame, FunctionValue, Value, Values
+from spmdlint.analysis.evaluation.values import Constant, Frame, FunctionValue, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
@@ -40,7 +40,8 @@ class Frames:
             count = len(frames)
             if bindings and count >= MAX_FRAMES:
                 # Constants and functions decide branches, and few different ones are passed to any function.
-                written = {name: values for name, values in bindings.items() if all(map(_is_written, values))}
+                kinds = (Constant, FunctionValue)
+                written = {name: vs for name, vs in bindings.items() if all(isinstance(v, kinds) for v in vs)}
                 if len(written) < len(bindings):
                     return self.frame(ref, written, outer, depth, arrays and bool(written))
                 if count >= MAX_WRITTEN:
@@ -71,7 +72,3 @@ class Frames:
 
     def function(self, frame: Frame) -> s.Function:
         return frame.code.function
-
-
-def _is_written(value: Value) -> bool:
-    return isinstance(value, (Constant, FunctionValue))

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 _PROPERTIES = names("properties")
+MAKES_ANOTHER = "from_"
+"""How the names of class methods begin that make an object of the class, by custom."""
 # Classes whose annotated fields are the parameters of their constructor, beside those of JAX's libraries in the table.
 _FIELD_MAKERS = names("record_makers")
 
@@ -285,6 +287,8 @@ class Objects:
             if known is not None and receiver is not None:
                 copies = known.kind in ("forward", "copy")
                 return one(Member(receiver, known.name) if copies else External(known.name))
+        if receiver is None and name.startswith(MAKES_ANOTHER) and self.library_bases(cls):
+            return one(Member(cls, name))
         if receiver is None or name not in standard.COPIES or not self.field_names(cls):
             return ANYTHING
         return one(Member(receiver, name))
@@ -437,8 +441,7 @@ class Objects:
             if value.name == "builtins.classmethod":
                 owner = receiver.cls if isinstance(receiver, Instance) else receiver
                 return frozenset(replace(v, receiver=owner) if isinstance(v, FunctionValue) else v for v in inner)
-            known = self.ev.knowledge.get(value.name)
-            if instance and known is not None and known.kind in ("jit", "map", "transform", "currying"):
+            if instance and self.ev.kind(value) in ("jit", "map", "transform", "currying"):
                 return one(replace(value, receiver=receiver))
         return one(value)
 

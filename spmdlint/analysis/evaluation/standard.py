@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 64
 """The most elements of a computed collection that are tracked individually."""
 ENUMS = names("enums")
-_SEQUENCES = names("sequences")
+_SEQUENCES, _COPIERS = names("sequences"), names("copiers")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 COPIES = frozenset(("replace", "_replace"))
 """Methods of records that return a copy with different fields."""
@@ -75,9 +75,8 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         return _folded(_FOLDED[name], given)
     if name == "builtins.dict" and not arguments.open:
         return _table(arguments)
-    if name in ("copy.copy", "copy.deepcopy") and len(given) == 1 and not arguments.keywords:
-        inner = certain(given[0])
-        return given[0] if isinstance(inner, Instance) else None
+    if name in _COPIERS and len(given) == 1 and not arguments.keywords:
+        return given[0] if isinstance(certain(given[0]), Instance) else None
     if name == "dataclasses.replace" and len(given) == 1:
         return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
     return tree_of_functions(ev, name, arguments, frame)
@@ -261,5 +260,4 @@ def leaf_function(ev: Evaluator, tree: Values) -> Values | None:
 
 def _is_callable(ev: Evaluator, values: Values) -> bool:
     value = certain(values)
-    known = ev.knowledge.get(value.name) if isinstance(value, Applied) else None
-    return isinstance(value, FunctionValue) or (known is not None and known.kind in _CALLABLE)
+    return isinstance(value, FunctionValue) or (isinstance(value, Applied) and ev.kind(value) in _CALLABLE)

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import ClassValue, Constant, External, Frame, Free, FunctionValue
 from spmdlint.knowledge.load import Facet, Knowledge, Known
 from spmdlint.program import summary as s
+
+_ENDLESS = frozenset((Constant(None), Constant(-1)))
 
 
 def through(knowledge: Knowledge, name: str, call: s.Call, facet: Facet) -> Sequence[int]:
@@ -57,6 +59,13 @@ def through_method(ev: Evaluator, frame: Frame, call: s.Call, facet: Facet) -> S
     known = ev.knowledge.methods.get(method.name) if isinstance(method, s.Attribute) else None
     if not isinstance(method, s.Attribute) or known is None or known.passes is None or facet not in known.passes:
         return ()
+    if known.when is not None and facet == "size":
+        count = passed(call, known.when, known.positional)
+        given = ev.value(frame, count) if count is not None else _ENDLESS
+        left_out = (ev.default_of(frame.ref, frame.outer, each.name) for each in given if isinstance(each, Free))
+        defaults = (v for n in left_out if n is not None and frame.outer for v in ev.value(frame.outer, n))
+        if any(value in _ENDLESS for value in (*given, *defaults)):
+            return ()
     return _given(known, call) if known.through else (method.base,)
 
 

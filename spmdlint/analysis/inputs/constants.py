@@ -89,8 +89,8 @@ def _in_function(
                 reason = facets.content.of(frame, value)
                 if reason is None or reason.kind not in _KINDS:
                     continue
-                arithmetic = isinstance(function.operations[number], s.Binary) and _inside(reach, reason)
-                if worked_on and not over_all and not arithmetic:
+                inside = isinstance(function.operations[number], (s.Binary, s.Subscript)) and _inside(reach, reason)
+                if worked_on and not inside and (not over_all or isinstance(function.operations[number], s.Subscript)):
                     continue
                 # A setting chooses the block; testing for the process inside it is a fault under that setting.
                 if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
@@ -120,7 +120,9 @@ def _decides_shape(name: str, operation: s.Operation, value: int) -> bool:
 
 
 def _worked_on(frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
-    """Both operands of arithmetic with the function's arguments, or the library object that makes a step."""
+    """An index, both operands of arithmetic with the function's arguments, or the library object that makes a step."""
+    if isinstance(operation, s.Subscript):
+        return "The subscript", [operation.index]
     if isinstance(operation, s.Binary):
         sides = [operation.left, operation.right]
         given = any(_is_given(frame, side) for side in sides)

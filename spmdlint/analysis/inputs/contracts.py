@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.participants import names_participants, on_local_devices
 from spmdlint.analysis.evaluation.bindings import passed
@@ -25,6 +26,7 @@ from spmdlint.analysis.inputs.demands import Demand, Demands
 from spmdlint.analysis.inputs.seeds import SharedSeeds
 from spmdlint.analysis.order.stacked import Columns, is_picked, is_stacked
 from spmdlint.analysis.placement.kinds import copied
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.parts import holds_part
@@ -124,7 +126,7 @@ class Contracts:
 
     def _in_tree(self, demand: Demand) -> Reason | None:
         """Why an argument differs, or something in it if it is a tree."""
-        for place, _ in tree(self.ev, demand.frame, demand.value):
+        for place, _ in tree(self.ev, demand.frame, demand.value, self.ev.once(Conditions).is_for_one):
             found = self.content.of(*place)
             if found is not None:
                 is_whole = place == (demand.frame, demand.value)
@@ -135,14 +137,17 @@ class Contracts:
         """Why a value differs of which each device gets a copy, or what a function returns for it."""
         if demand.layout is None or not copied(self.ev, demand.layout):
             return None
+        if demand.entered is not None:
+            inside = replace(demand, entered=None)
+            return self.content.within(demand.frame, *demand.entered, lambda: self._copied(inside))
         made = certain(self.ev.value(demand.frame, demand.value))
         if not isinstance(made, FunctionValue):
             found = self._differs(demand)
             # That this very call takes it for the process's part says nothing of what it is.
             here = found is not None and found.source.site == Site(demand.frame.ref, demand.call)
             return None if here else found
-        inside = self.ev.entered_frame(made, Arguments(open=True), demand.frame.depth + 1)
-        return self.content.of_returns(inside) if inside is not None else None
+        body = self.ev.entered_frame(made, Arguments(open=True), demand.frame.depth + 1)
+        return self.content.of_returns(body) if body is not None else None
 
     def _order(self, demand: Demand) -> Reason | None:
         return next((found for found in self._orders_of(demand) if found is not None), None)

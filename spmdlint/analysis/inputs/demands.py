@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
@@ -22,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     Collection,
     Frame,
+    Free,
     Value,
     certain,
 )
@@ -51,6 +53,8 @@ class Demand(Struct, frozen=True):
     form: Form = "any"
     spans: bool = False
     """Whether the layout is certainly over the devices of all processes."""
+    entered: tuple[Frame, int] | None = None
+    """The call that passes the layout to the function which makes this call, if its function is passed one."""
 
     @property
     def call_name(self) -> str:
@@ -93,6 +97,8 @@ class Demands:
             for facet in facets:
                 spans = laid is not None and facet == "order" and self.placement.spans(frame, laid)
                 yield Demand(facet, frame, number, value, known, parameter, layout, form, spans)
+                if facet == "copies" and laid is not None and (layout is None or isinstance(layout, Free)):
+                    yield from self._passed_a_layout(Demand(facet, frame, number, value, known, parameter), laid)
         if known.splits:
             yield Demand("split", frame, number, number, known)
         given = [argument.value for argument in call.arguments]
@@ -103,6 +109,15 @@ class Demands:
         sends = known.kind == "collective" or (known.stacks and known.name.startswith("jax."))
         if sends and frame.ref in self.reach.traced:
             yield from (Demand("order", frame, number, each, known, form="picked") for each in given[:1])
+
+    def _passed_a_layout(self, demand: Demand, laid: int) -> Iterator[Demand]:
+        """The same demand, once for each call that passes a layout to the function in which it is made."""
+        here = any(said.here for said in self.placement.narrowed.of_value(demand.frame, laid))  # on this process alone
+        for edge in self.reach.callers.get(demand.frame.ref, ()) if not here else ():
+            entered = edge.target.frame
+            layout = certain(self.ev.value(entered, laid)) if edge.target.way == "call" else None
+            if layout is not None:
+                yield replace(demand, frame=entered, layout=layout, form="rows", entered=(edge.caller, edge.number))
 
     def _of_compiled(self, frame: Frame, number: int, call: s.Call, compiled: Applied) -> Iterator[Demand]:
         """The keys and arrays of the host that a compiled function over all devices takes, and lists in any order."""

@@ -94,7 +94,10 @@ class Inputs:
         for frame, operation, call in self._calls:
             if (call.strength == "weak" and not self._counts(frame, call)) or self._takes_any(call):
                 continue
-            rooted = self._rooted(operation, call)
+            known = self._known(
+                call
+            )  # an argument may count on one process only, so that all others may pass None for it
+            rooted = passed(operation, known.rooted, known.positional) if known is not None and known.rooted else None
             for place, argument in enumerate(operation.arguments):
                 found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None
                 found = found or self._by_length(frame, argument.value, call)
@@ -159,11 +162,6 @@ class Inputs:
         reason = self.facets.content.of(frame, test) if shapes is not None else None
         if reason is not None and self._sure(frame, other[1], reason):
             yield Given(Site(frame.ref, given[1]), other[1], reason, shapes=shapes, other=one[1].site)
-
-    def _rooted(self, operation: s.Call, call: ParallelCall) -> int | None:
-        """The argument that counts on one process only, so that all others may pass None for it."""
-        known = self._known(call)
-        return None if known is None or known.rooted is None else passed(operation, known.rooted, known.positional)
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
         """Why the shape or the structure of an argument differs between processes."""

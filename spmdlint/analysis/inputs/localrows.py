@@ -347,13 +347,9 @@ class LocalNumbers:
         return not any(
             isinstance(callee, FunctionValue)
             or (isinstance(callee, External) and callee.name != _PRINT and named(callee.name, computing))
-            or (isinstance(callee, Applied) and self._is_mapped(callee))
+            or (isinstance(callee, Applied) and self.ev.kind(callee) in ("map", "jit", "transform"))
             for callee in callees
         )
-
-    def _is_mapped(self, made: Applied) -> bool:
-        known = self.ev.knowledge.get(made.name)
-        return known is not None and known.kind in ("map", "jit", "transform")
 
 
 def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:

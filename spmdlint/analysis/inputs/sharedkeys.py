@@ -78,7 +78,10 @@ def shared_splits(
         frame, new = ev.free_frame(made.ref), made not in told
         told.add(made)
         own = content.of(frame, made.number)
-        if not new or conditions.is_for_one(frame, made.number) or (own is not None and not _by_branch(ev, own)):
+        # A branch may have chosen the key: one process logs with a key of its own, and the others share one.
+        at = [step.site for step in own.chain()] if own is not None else []
+        chosen = any(site.number == block.test for site in at for block in ev.code(site.ref).function.blocks)
+        if not new or conditions.is_for_one(frame, made.number) or (own is not None and not chosen):
             continue
         key = alike.of(frame, made.number)
         drawn = [step.site for step in key.chain() if step.kind == _DRAWN] if key is not None else []
@@ -104,12 +107,6 @@ def _in_rows(table: Typing, content: Origins, quantities: Quantities) -> Iterato
         taken = () if uses.in_map(content.ev.value(frame, call.function)) else call.arguments
         made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
         yield from ((site, Site(frame.ref, given), False) for site in made)
-
-
-def _by_branch(ev: Evaluator, reason: Reason) -> bool:
-    """Whether a branch has chosen a value: one process logs with a key of its own, and the others share one."""
-    sites = [step.site for step in reason.chain()]
-    return any(site.number == block.test for site in sites for block in ev.code(site.ref).function.blocks)
 
 
 class UsesOfKeys:

@@ -43,7 +43,14 @@ class UnsharedData:
         self.quantities = quantities
         calls, reach = shuffled.calls, shuffled.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
-        batches = Origins(self.ev, calls, reach, Batches(_of_any_size))
+        batches = Origins(
+            self.ev,
+            calls,
+            reach,
+            Batches(
+                lambda frame, number: Reason(Site(frame.ref, number), "this is how many examples a batch has", "loaded")
+            ),
+        )
         self._loaded = Origins(self.ev, calls, reach, Rows(quantities.table, batches))
 
     def found(self) -> Iterator[Unshared]:
@@ -108,7 +115,3 @@ class UnsharedData:
                 break
             number = made
         return Site(frame.ref, number)
-
-
-def _of_any_size(frame: Frame, number: int) -> Reason:
-    return Reason(Site(frame.ref, number), "this is how many examples a batch has", "loaded")

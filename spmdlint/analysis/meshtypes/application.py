@@ -321,7 +321,10 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed == "cut" and passed.types:
         return typer.combine("joined", [cut_out(flat(passed.types[0])), *passed.all()[1:]], site)
     if typed == "update":
-        return straightened(_updated(typer, passed.all(), site))
+        step = _updated(
+            typer, passed.all(), site
+        )  # what averages the parameters after a step averages models on purpose
+        return replace(step, marks=frozenset(mark for mark in step.marks if mark.fact != "bent"))
     if name in typer.table.stacks and passed.types and isinstance(parts := passed.types[0], Row):
         return typer.combine("linear", [flat(each) for each in parts.elements], site)  # one array that holds them all
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):
@@ -507,11 +510,6 @@ def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Sit
         shares = {mark.axis for mark in updates.marks if mark.fact == "gradient"}
         updates = replace(updates, marks=updates.marks | {Mark("bent", axis, site) for axis in shares})
     return Row((updates, state))
-
-
-def straightened(result: Leaf) -> Leaf:
-    """The parameters after a step: code that averages them averages models on purpose."""
-    return replace(result, marks=frozenset(mark for mark in result.marks if mark.fact != "bent"))
 
 
 def _bends(table: Optimizers, optimizer: Value | None, depth: int) -> bool:

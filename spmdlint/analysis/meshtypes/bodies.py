@@ -173,12 +173,11 @@ class Bodies:
             met
             for met in self._met
             if (not is_symbol(met.event.mark.axis) or (met.map, met.event.mark.site) not in named)
-            and not self._is_meant(met.event)
+            and not (met.event.hazard in ("shared", "stacked") and self._has_sibling(met.event.origin))
         ]
 
-    def _is_meant(self, event: Event) -> bool:
+    def _has_sibling(self, split: Site | None) -> bool:
         """Whether the author knows about the difference, as code around it shows."""
-        split = event.origin if event.hazard in ("shared", "stacked") else None
         return split is not None and has_own_sibling(self.ev, split)
 
     def once(self, *hazards: Hazard, at: Literal["mark", "operation"] = "mark", harmless: bool = True) -> Iterator[Met]:

@@ -43,7 +43,9 @@ def by_argument(
 ) -> Type:
     """The derivative of a function by some of its arguments, as `grad` returns it; ``with_value``: with the result."""
     result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
-    result = changed(result, _of_inner)
+    # Of a function that is itself differentiated, the gradients are terms of a loss, not training steps.
+    steps = ("gradient", "applied")
+    result = changed(result, lambda leaf: replace(leaf, marks=frozenset(m for m in leaf.marks if m.fact not in steps)))
     aux = typer.ev.argument(callee, "has_aux")
     has_aux = constant(aux) if aux is not None else None
     if aux is not None and has_aux is None:
@@ -91,11 +93,6 @@ def _uses(typer: Typer, function: FunctionValue, position: int) -> bool:
             if any(isinstance(o, s.Load) and o.name == formals[position].name for o in each.operations):
                 return True
     return False
-
-
-def _of_inner(leaf: Leaf) -> Leaf:
-    """The result of a function that is itself differentiated: its gradients are terms of a loss, not training steps."""
-    return replace(leaf, marks=frozenset(mark for mark in leaf.marks if mark.fact not in ("gradient", "applied")))
 
 
 def _positions(typer: Typer, callee: Applied) -> tuple[int, ...]:

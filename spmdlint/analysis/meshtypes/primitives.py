@@ -170,12 +170,9 @@ def _stays(mark: Mark, leaf: Leaf, operands: Sequence[Leaf], typed: Typed) -> bo
         return False
     if all(other.literal or other.marked(mark.fact, mark.axis) for other in others):
         return True
-    return typed == "quotient" and leaf is operands[0] and _is_scaled(mark, others)
-
-
-def _is_scaled(mark: Mark, others: Sequence[Leaf]) -> bool:
-    """Whether a sum over devices is scaled by a value that is the same on all, such as a count: it remains a sum."""
-    return mark.fact == "summed" and all(other.state(mark.axis) in ALIKE for other in others)
+    # A sum over devices that is scaled by a value which is the same on all, such as a count, remains a sum.
+    scaled = mark.fact == "summed" and all(other.state(mark.axis) in ALIKE for other in others)
+    return typed == "quotient" and leaf is operands[0] and scaled
 
 
 def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:

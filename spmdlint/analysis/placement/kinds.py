@@ -173,8 +173,7 @@ class Lives(Property):
             return self._of_values(origins, given) if given else CONTINUE
         call = context.caller.code.operations[context.number]
         callee = origins.ev.callee(context.caller, call)
-        known = origins.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-        if not isinstance(call, s.Call) or known is None or known.kind != "apply":
+        if not isinstance(call, s.Call) or not isinstance(callee, External) or origins.ev.kind(callee) != "apply":
             return CONTINUE
         names = [formal.name for formal in frame.code.function.formals]
         place = names.index(operation.name) + 1

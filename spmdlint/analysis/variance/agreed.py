@@ -1,5 +1,7 @@
 """Names that programs agree on only in multi-process jobs: ``if many and process_count() > 1: x = agree(x)``.
 
+Or that one process sends and the others fetch: ``if sends: client.key_value_set(k, x)``, ``else: x = client...get(k)``.
+
 On the path without agreement, the value is that of a single process, or of a job whose user has switched the agreement
 off.
 """
@@ -17,7 +19,8 @@ from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
 _OF_MPI = names("mpi_sizes")
-_NAMES = frozenset(("process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"))
+_SENT = frozenset(names("senders"))
+_NAMES = _SENT | {"process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"}
 _DEPTH = 6
 
 
@@ -40,7 +43,8 @@ class AgreedNames:
             operation = function.operations[store]
             if isinstance(operation, s.Store) and _calls(ev, frame, operation.value, None, _DEPTH):
                 branches = self.control.choosing(frame, (store,), function.block_of[number])
-                if any(_counts(ev, frame, branch.test) for branch in branches):
+                sent = frame.code.mentions(_SENT)
+                if any(sent or _counts(ev, frame, branch.test) for branch in branches):
                     return True
         return False
 

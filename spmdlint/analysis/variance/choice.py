@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Instance, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
@@ -34,8 +33,10 @@ class Choice(Property):
             held = certain(origins.ev.value(frame, operation.base))
             listed = isinstance(table, (s.Display, s.DictDisplay)) or isinstance(held, (Collection, DictionaryValue))
             return self._by(frame, operation.index) if listed else None
-        if isinstance(operation, s.Attribute) and _of_several_classes(origins.ev, frame, operation.base):
-            return origins.of(frame, operation.base) or CONTINUE
+        if isinstance(operation, s.Attribute):
+            # The methods of objects of several classes are different functions.
+            objects = (value for value in origins.ev.value(frame, operation.base) if isinstance(value, Instance))
+            return (len({each.cls for each in objects}) > 1 and origins.of(frame, operation.base)) or CONTINUE
         kinds = (s.Load, s.Store, s.Attribute, s.Parameter, s.Call, s.Import)
         return CONTINUE if isinstance(operation, kinds) else None
 
@@ -60,9 +61,3 @@ class Choice(Property):
     def _by(self, frame: Frame, test: int) -> Reason | None:
         found = self.facets.content.of(frame, test)
         return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None
-
-
-def _of_several_classes(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a value is an object of one of several classes of the project: their methods are different functions."""
-    values = ev.value(frame, number)
-    return len({each.cls for each in values if isinstance(each, Instance)}) > 1

@@ -44,7 +44,10 @@ _COUNT_NAMES = frozenset(
     "host_count n_hosts n_processes nprocs num_hosts num_processes num_procs process_count world_size".split()
 )
 """Names of parameters that hold the number of processes."""
-_COUNTS = _COUNT_NAMES | {"device_count"}
+_EMPTY = "empty"
+_NO_MESH: Key = (_EMPTY,)
+"""The key of ``mesh.empty``: a job of several processes has one."""
+_COUNTS = _COUNT_NAMES | {"device_count", _EMPTY}
 _DEVICES: Key = ("call", "jax.device_count")
 _OWN_DEVICES: Key = ("call", "jax.local_device_count")
 _COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
@@ -117,6 +120,9 @@ class Conditions:
         if isinstance(operation, s.Subscript):
             return _NUMBER if self._reads_rank(frame, operation) else None
         if isinstance(operation, s.Attribute):
+            owner = self.ev.function(frame).operations[operation.base]
+            if operation.name == _EMPTY and "mesh" in getattr(owner, "name", ""):
+                return _NO_MESH
             kept = self._field(frame, operation, depth)
             if kept is not None:
                 return kept
@@ -335,6 +341,8 @@ class Conditions:
         same = (("==", _OWN_DEVICES, _DEVICES), ("==", _DEVICES, _OWN_DEVICES))
         if any(map(assumptions.get, same)) or assumptions.get(("<", _OWN_DEVICES, _DEVICES)) is False:
             return True  # all devices belong to this process
+        if assumptions.get(_NO_MESH):
+            return True
         return assumptions.get(("==", _COUNT, one)) is True or assumptions.get(("<", one, _COUNT)) is False
 
     def _test(self, frame: Frame, block: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.elements import put_into
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -398,6 +399,9 @@ class Variance(Property):
         if elements().get(name) == "maximum" and raised_to_what_is_alike(origins, frame, arguments):
             return None
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
+        if known is not None and known.laid_out and not (known.gives_global or known.kind):
+            place = passed(operation, known.laid_out, known.positional)
+            carried = arguments[:1] if place is not None and not self.spans(frame, place) else ()
         if carried:
             found = origins.any_of(frame, carried) or summary_of_lengths(self.facets.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments)) or origins.of_spread(frame, operation)
@@ -507,7 +511,8 @@ def of_comparison(
 ) -> Reason | None:
     """Why the result of a comparison differs between processes."""
     function = content.ev.function(frame)
-    empty = [n for n in operation.operands if is_empty(function.operations[n])]
+    nothing = (s.Const(None), s.Const(""))
+    empty = [n for n in operation.operands if function.operations[n] in nothing]
     if empty:
         # Whether there is a value is a separate question from which value it is.
         return presence.any_of(frame, (n for n in operation.operands if n not in empty))
@@ -536,11 +541,6 @@ def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> boo
     bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
     limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
     return len(operation.operators) == 1 and bound is not None and bound.value == limit
-
-
-def is_empty(operation: s.Operation) -> bool:
-    """Whether an operation is a literal None or empty string."""
-    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
 
 
 # Names that projects give to progress bars. A library's call with the elements of its argument counts as well.

@@ -137,7 +137,8 @@ def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
             return False
         operation = operations[frame.code.root_of(method.base)]
     if isinstance(operation, s.Subscript):
-        return isinstance(operations[operation.index], s.Slice)
+        index = operations[operation.index]
+        return isinstance(index, s.Slice) and index.upper is not None  # what is left of a list is of any size
     return isinstance(operation, s.Binary) and operation.operator == "+"
 
 

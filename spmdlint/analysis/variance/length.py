@@ -319,7 +319,8 @@ class Length(Property):
             found = self.facets.content.of(frame, arguments[0])
             if found is not None and found.kind in ("data", "files"):
                 return origins.step(frame, number, "this many elements are taken", found)
-            return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
+            enough = extended(origins, frame, method.base) or is_agreed(origins.ev, frame, arguments[0])
+            return None if enough else origins.of(frame, method.base)
         if lists_folder(origins.ev, frame, method):
             own = self._from_own(frame, number, [method.base], "listed from its own folder")
             if own is not None:

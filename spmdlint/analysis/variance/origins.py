@@ -200,10 +200,10 @@ class Origins:
         with self._walk.inside(self._walk.made(inner, frame, number)):
             return ask(inner)
 
-    def within(self, entered: Frame, caller: Frame, call: int, number: int) -> Reason | None:
-        """Why a value in a function has the property, as entered by a call."""
+    def within(self, entered: Frame, caller: Frame, call: int, ask: Callable[[], Reason | None]) -> Reason | None:
+        """The answer of ``ask`` about values in a function, as entered by a call."""
         with self._walk.inside(self._walk.made(entered, caller, call)):
-            return self.of(entered, number)
+            return ask()
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
         """The surest reason for any of several values of one function."""
@@ -345,7 +345,8 @@ class Origins:
         bases = self.ev.objects.by_name.owners(frame, operation.base, operation.name)
         for base in ordered(bases):
             if isinstance(base, ModuleValue):
-                found = self._of_module(base.path, operation.name)
+                top = self.ev.free_frame(FunctionRef(base.path, 0))
+                found = self.any_of(top, top.code.function.stores.get(operation.name, ()))
                 if found is not None:
                     return self.step(frame, number, f"{operation.name!r} is set at module level", found)
             if not isinstance(base, Instance) or self._is_traced(frame, operation.base, base):
@@ -482,10 +483,6 @@ class Origins:
         for method, store in self._outside.of(cls, name):
             if caller is None or not overridden(self.ev, caller, method):
                 yield method, store
-
-    def _of_module(self, path: Path, name: str) -> Reason | None:
-        top = self.ev.free_frame(FunctionRef(path, 0))
-        return self.any_of(top, self.ev.function(top).stores.get(name, ()))
 
     def _is_property(self, cls: FunctionRef, getter: FunctionRef) -> bool:
         body = self.ev.project.function(cls)

@@ -106,7 +106,9 @@ def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
     rows = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
     puts = [frame.code.operations[put] for number in rows for put in filling_of(ev, frame, number)]
     given = [argument.value for put in puts if isinstance(put, s.Call) for argument in put.arguments]
-    compiled = {n for n, call in frame.code.of_kind(s.Call) if _is_compiled(ev, frame, call)} if given else set()
+    calls = [(n, ev.value(frame, call.function)) for n, call in frame.code.of_kind(s.Call)] if given else []
+    made = [(n, value) for n, values in calls for value in values if isinstance(value, Applied)]
+    compiled = {n for n, value in made if ev.kind(value) in ("jit", "map")}
     return bool(compiled) and all(made_of(ev, frame, number, compiled) for number in given)
 
 
@@ -120,7 +122,8 @@ def _is_requested(frame: Frame, collected: s.Collected) -> bool:
 def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bool:
     """Whether the rows are lines of a file that is opened by a name all processes share, and are dealt to none."""
     ev, operations = content.ev, frame.code.operations
-    opened = {n for n, call in frame.code.of_kind(s.Call) if _opens(ev, frame, call)}
+    called = [(n, ev.value(frame, call.function)) for n, call in frame.code.of_kind(s.Call)]
+    opened = {n for n, values in called if any(getattr(v, "name", "").rpartition(".")[2] == "open" for v in values)}
     paths = [a.value for n, call in frame.code.of_kind(s.Call) if n in opened for a in call.arguments]
     if not opened or frame.code.mentions(_WHO) or any(content.of(frame, path) is not None for path in paths):
         return False
@@ -130,15 +133,6 @@ def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bo
     lines = {n for n, each in frame.code.of_kind(s.Next) if frame.code.root_of(each.iterable) in handles}
     rows = [loop.iterable for n in collected.loops if isinstance(loop := operations[n], s.Next)]
     return bool(lines) and all(made_of(ev, frame, number, lines) for number in rows)
-
-
-def _opens(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    return any(getattr(v, "name", "").rpartition(".")[2] == "open" for v in ev.value(frame, call.function))
-
-
-def _is_compiled(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    known = [ev.knowledge.get(v.name) for v in ev.value(frame, call.function) if isinstance(v, Applied)]
-    return any(each is not None and each.kind in ("jit", "map") for each in known)
 
 
 def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) -> bool:

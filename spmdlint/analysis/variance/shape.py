@@ -16,7 +16,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of, given_to, methods_
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.transfers import whole_result
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values, certain, constant
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, certain, constant
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
@@ -138,9 +138,12 @@ class Shape(Property):
     @staticmethod
     def _renewed(origins: Origins, frame: Frame, puts: Iterable[s.StoreSubscript]) -> bool:
         """Whether a loop puts arrays of one shape under the keys of a dictionary: perhaps in the place of all."""
-        return any(
-            _goes_over_keys(origins.ev.value(frame, put.index)) and origins.of(frame, put.value) is None for put in puts
-        )
+        for put in puts:  # the keys of a dictionary that a loop goes over are several strings
+            keys = origins.ev.value(frame, put.index)
+            strings = len(keys) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in keys)
+            if strings and origins.of(frame, put.value) is None:
+                return True
+        return False
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
@@ -195,7 +198,9 @@ class Shape(Property):
         function = origins.ev.function(frame)
         index = function.operations[operation.index]
         parts = index.elements if isinstance(index, s.Display) else (operation.index,)
-        kept = tuple(part for part in parts if not _is_new_axis(origins.ev, frame, part))
+        said = [(part, certain(origins.ev.value(frame, part))) for part in parts]
+        new = (Constant(None), *map(External, _NEW_AXES))
+        kept = tuple(part for part, value in said if value not in new)
         if len(kept) < len(parts) and all(_takes_all(function.operations[part]) for part in kept):
             return origins.of(frame, operation.base)
         parts = kept
@@ -412,11 +417,6 @@ def _selected_from(ev: Evaluator, frame: Frame, call: s.Call, index: int) -> int
     return call.arguments[0].value if whole is not None and whole == index else None
 
 
-def _goes_over_keys(values: Values) -> bool:
-    """Whether these are the keys of a dictionary that a loop goes over: several strings."""
-    return len(values) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
-
-
 def _has_rest(function: s.Function, sizes: list[int]) -> bool:
     """Whether one size of a new shape is -1, which means whatever is left."""
     for number in sizes:
@@ -430,11 +430,6 @@ def _has_rest(function: s.Function, sizes: list[int]) -> bool:
             if isinstance(one, s.Const) and one.value == 1:
                 return True
     return False
-
-
-def _is_new_axis(ev: Evaluator, frame: Frame, index: int) -> bool:
-    known = certain(ev.value(frame, index))
-    return known == Constant(None) or (isinstance(known, External) and known.name in _NEW_AXES)
 
 
 def _takes_all(index: s.Operation) -> bool:

@@ -103,9 +103,8 @@ class Sharing:
             return self._tells(frame, [e for e in (operation.lower, operation.upper, operation.step) if e is not None])
         if isinstance(operation, s.FString):  # a slice that is written as text, such as f"train[{start}:{stop}]"
             parts = [operations[part] for part in operation.parts]
-            texts = [str(each.value) if isinstance(each, s.Const) else "" for each in parts]
-            cut = any(a.endswith("[") and b.startswith((":", "%:")) for a, b in zip(texts, texts[2:], strict=False))
-            return cut and self._tells(frame, operation.parts)
+            text = "".join(str(each.value) if isinstance(each, s.Const) else "?" for each in parts)
+            return any(cut in text for cut in ("[?:", "[?%")) and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
         method = operations[operation.function]
