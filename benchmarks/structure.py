@@ -130,7 +130,7 @@ class Names:
     kinds: dict[str, frozenset[str]] = field(default_factory=dict)
     modules: dict[str, Names] = field(default_factory=dict)
 
-    def of(self, node: ast.AST) -> frozenset[str]:
+    def mentioned(self, node: ast.AST) -> frozenset[str]:
         """The kinds that an expression is."""
         if isinstance(node, ast.Name):
             return self.kinds.get(node.id, frozenset())
@@ -140,7 +140,7 @@ class Names:
 
     def within(self, node: ast.AST) -> frozenset[str]:
         """The kinds that an expression mentions."""
-        return frozenset().union(*map(self.of, walk(node)))
+        return frozenset().union(*map(self.mentioned, walk(node)))
 
 
 @dataclass(frozen=True)
@@ -272,11 +272,13 @@ def _learn(module: Module, modules: Sequence[Module], all_names: dict[Path, Name
             elif name in there.kinds and other.is_called(dotted):
                 names.kinds[called] = there.kinds[name]
     for node in module.tree.body:
-        if isinstance(node, ast.ClassDef) and any(map(names.of, node.bases)):
+        if isinstance(node, ast.ClassDef) and any(map(names.mentioned, node.bases)):
             names.kinds.setdefault(node.name, frozenset((node.name,)))
         for name, value in _assigned(node):
             found = names.within(value)
-            if found and not (isinstance(value, ast.Call) and names.of(value.func)):  # not an operation that is made
+            if found and not (
+                isinstance(value, ast.Call) and names.mentioned(value.func)
+            ):  # not an operation that is made
                 names.kinds[name] = found
 
 
@@ -449,7 +451,7 @@ class Looks(ast.NodeVisitor):
         elif isinstance(pattern, ast.MatchOr):
             for each in pattern.patterns:
                 self._capture(each, subject)
-        elif isinstance(pattern, ast.MatchClass) and self.names.of(pattern.cls):
+        elif isinstance(pattern, ast.MatchClass) and self.names.mentioned(pattern.cls):
             inner = [
                 each for a, each in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True) if a in self.ir.operands
             ]

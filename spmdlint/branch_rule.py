@@ -39,7 +39,7 @@ class BranchRule(Rule):
     """Advice in place of the usual, by the kind of the source that varies."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.divergent_branches():
+        for found in program.divergent_branches:
             if found.hazard in self.hazards:
                 yield self._diagnostic(program, found)
 

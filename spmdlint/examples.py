@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic
-from spmdlint.engine import Checked, check
+from spmdlint.engine import check
 from spmdlint.fixes.apply import apply
 from spmdlint.rule import Rule
 from spmdlint.visitor_rule import EXAMPLE, Invalid, Valid, VisitorRule
@@ -75,11 +75,7 @@ def _findings(
         checked = check(config, [root / EXAMPLE], jobs=1)
         unfit = [f"It cannot be linted: {each.message}" for each in checked.diagnostics if each.code != rule.code]
         unfit += [crash.sentence().replace(str(root), "the example") for crash in checked.crashes]
-        return _of(rule, checked), [*unfit, *checked.notes]
-
-
-def _of(rule: Rule, checked: Checked) -> list[Diagnostic]:
-    return [finding for finding in checked.diagnostics if finding.code == rule.code]
+        return [finding for finding in checked.diagnostics if finding.code == rule.code], [*unfit, *checked.notes]
 
 
 def _indented(text: str) -> str:

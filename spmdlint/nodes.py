@@ -43,4 +43,4 @@ def facts_of(node: cst.CSTNode, spans: Mapping[int, Span], file: FileFacts) -> F
     kind: NodeKind = "call" if isinstance(node, cst.Call) else "other"
     if isinstance(node, (cst.FunctionDef, cst.Lambda)):
         kind = "definition"
-    return file.of(span_of(node, spans), kind)
+    return file.facts(span_of(node, spans), kind)

@@ -57,7 +57,7 @@ def allowed(pyproject: Mapping[str, Any], setup: Sequence[Any], requirements: st
     own = [*_listed(pyproject), *_of_poetry(pyproject, library)]
     texts = (own, "pyproject.toml"), (setup, "setup.py"), (requirements.splitlines(), "requirements.txt")
     for entries, file in texts:
-        found = [each for entry in entries for each in _of(entry, library)]
+        found = [each for entry in entries for each in _bounds(entry, library)]
         if found:
             lowest = [low for low, _ in found if low is not None]
             highest = [high for _, high in found if high is not None]
@@ -121,7 +121,7 @@ def _told(oldest: Version | None, newest: Version | None, file: str) -> str:
     return f"the dependencies in {file} allow none after {dotted(tuple(part for part in newest if part != _ANY))}"
 
 
-def _of(entry: Any, library: str) -> Iterator[tuple[Version | None, Version | None]]:
+def _bounds(entry: Any, library: str) -> Iterator[tuple[Version | None, Version | None]]:
     """The bounds of a dependency, if it is one on a library."""
     required = _REQUIREMENT.match(entry.strip()) if isinstance(entry, str) else None
     if (

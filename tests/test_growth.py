@@ -64,7 +64,7 @@ def work(text):
             operations = frame.code.operations
             for number in reversed(range(len(operations))):
                 if isinstance(operations[number], (Call, Load)):
-                    assert origins.of(frame, number) is None
+                    assert origins.why(frame, number) is None
         operations = sum(len(program.project.function(ref).operations) for ref in program.project.functions())
     return counted.steps, operations
 

@@ -242,7 +242,7 @@ class Explainer:
     def _loop(self, frame: Frame, test: s.Next) -> Guard:
         reason = self.facets.of_loop(frame, test.iterable)
         facets = [("number of iterations", reason)] if reason is not None else []
-        facets += (("order", found) for order in self.orders if (found := order.of(frame, test.iterable)))
+        facets += (("order", found) for order in self.orders if (found := order.why(frame, test.iterable)))
         site = Site(frame.ref, test.iterable)
         return Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
 
@@ -271,13 +271,13 @@ class Explainer:
         found: list[tuple[str, Reason]] = []
         cut = False
         for name, walk in self._walks():
-            reason = walk.of(frame, number)
+            reason = walk.why(frame, number)
             cut = cut or walk.cut
             if reason is not None and all(reason.source != other.source for _, other in found):
                 found.append((name, reason))
         step = frame.code.operations[frame.code.root_of(number)]
         if isinstance(step, s.Next):
-            found += (("order", reason) for order in self.orders if (reason := order.of(frame, step.iterable)))
+            found += (("order", reason) for order in self.orders if (reason := order.why(frame, step.iterable)))
         declared = self.uniform.stored(frame.ref, number)
         return Variation(Site(frame.ref, number), tuple(found), cut, declared, self.placement.where(frame, number))
 
@@ -320,10 +320,10 @@ class Explainer:
             return ()  # its author says that it does not
         if not any(number in inputs(other) for other in frame.code.operations):
             return ()
-        if any(walk.of(frame, number) is not None for _, walk in self._walks()):
+        if any(walk.why(frame, number) is not None for _, walk in self._walks()):
             return ()
         given = [argument.value for argument in call.arguments]
-        return tuple(Site(frame.ref, each) for each in given if self.facets.content.of(frame, each) is not None)
+        return tuple(Site(frame.ref, each) for each in given if self.facets.content.why(frame, each) is not None)
 
     def _strange(self, value: Value) -> bool:
         """Whether the value is a library function about which nothing is known."""

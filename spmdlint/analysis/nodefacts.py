@@ -45,7 +45,7 @@ class FileFacts:
         self.asked = False
         """Whether anything was asked that depends on more than the text of the file."""
 
-    def of(self, span: Span, kind: NodeKind = "other") -> Facts:
+    def facts(self, span: Span, kind: NodeKind = "other") -> Facts:
         """The facts about the node with this span: a call (and not what is called), a definition, or neither."""
         return NodeFacts(self, span, kind)
 

@@ -123,7 +123,8 @@ class Program:
         return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
 
     @cached_property
-    def _branches(self) -> tuple[Divergence, ...]:
+    def divergent_branches(self) -> tuple[Divergence, ...]:
+        """Branches on values that differ between processes, with different parallel calls on the two sides."""
         if self.multi_process == "never":
             return ()
         return tuple(self._divergence_check.branches())
@@ -142,10 +143,6 @@ class Program:
             preview=self.preview,
             hazards=self.hazards,
         )
-
-    def divergent_branches(self) -> tuple[Divergence, ...]:
-        """Branches on values that differ between processes, with different parallel calls on the two sides."""
-        return self._branches
 
     def unawaited_files(self) -> Iterator[UnawaitedFile]:
         """Files that some processes make and all read, without waiting."""
@@ -245,7 +242,7 @@ class Program:
 
     def breaches(self, code: str) -> Iterator[Breach]:
         """Arguments that differ between processes although their calls demand that they agree, for one rule."""
-        return self._contracts.of(code) if self.multi_process != "never" else iter(())
+        return self._contracts.broken(code) if self.multi_process != "never" else iter(())
 
     @cached_property
     def _contracts(self) -> Contracts:

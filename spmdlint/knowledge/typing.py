@@ -64,7 +64,7 @@ class Typing(Struct, frozen=True):
     stacks: frozenset[str]
     shaped_by: Mapping[str, frozenset[int | str]]
 
-    def of(self, name: str) -> Typed | None:
+    def typed(self, name: str) -> Typed | None:
         """The class of a function; None if it is not known."""
         found = self.exact.get(name)
         if found is not None or name.rpartition(".")[2][:1].isupper():

@@ -100,7 +100,7 @@ class Structure:
                 most = len(signature.parameters)
                 # The remaining ones may be passed by name, if there are axes for all that is passed by position.
                 if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
-                    wrapped = self.wrappers.of(use, function, parameter)
+                    wrapped = self.wrappers.wrapped(use, function, parameter)
                     name = signature.function
                     ends = least, most
                     bound = signature.bound
@@ -187,7 +187,7 @@ class Structure:
             if single:
                 dues = {1}
             if single or (dues and count not in dues):
-                wrapped = self.wrappers.of(use, function, parameter)
+                wrapped = self.wrappers.wrapped(use, function, parameter)
                 ends = min(dues), max(dues)
                 yield WrongStructure(use.site, parameter, count, *ends, name, True, single, sites, wrapped)
 

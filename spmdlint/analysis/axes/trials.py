@@ -210,7 +210,7 @@ class Trials:
         if axis is None or end is None:
             return False
         sizes = Origins(self.ev, self.places.calls, self.places.reach, AxisSize(within, axis))
-        return sizes.of(frame, end) is not None
+        return sizes.why(frame, end) is not None
 
     def _kept(self, frame: Frame, operation: s.Collected) -> tuple[str, str] | None:
         """A name that is one end of every pair, whichever device it refers to, and the role of that end."""

@@ -38,9 +38,9 @@ class Spelled(Property):
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
         if isinstance(operation, s.Subscript):
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if isinstance(operation, s.Item):
-            return origins.of(frame, operation.value)
+            return origins.why(frame, operation.value)
         return CONTINUE
 
 
@@ -57,14 +57,14 @@ class Places:
         """The steps from where the list passed to a collective is written to the call; none if written in the call."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
         for given in says_who(self.ev, frame, call) if call is not None else ():
-            found = self._lists.of(frame, given)
+            found = self._lists.why(frame, given)
             if found is not None and found.site != Site(frame.ref, given):
                 return tuple(found.chain())
         return ()
 
     def made(self, site: Site, given: int) -> Site | None:
         """The site where the list passed to an operation is made."""
-        found = self._lists.of(self.ev.free_frame(site.ref), given)
+        found = self._lists.why(self.ev.free_frame(site.ref), given)
         return found.source.site if found is not None else None
 
     def argument(self, site: Site, parameter: str) -> Site | None:
@@ -93,7 +93,7 @@ class Places:
             given = [axis] if axis is not None else []
         origins = Origins(self.ev, self.calls, self.reach, Spelled(name))
         for number in given:
-            found = origins.of(frame, number)
+            found = origins.why(frame, number)
             if found is not None:
                 return tuple(found.chain())
         return ()

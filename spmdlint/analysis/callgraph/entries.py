@@ -35,7 +35,7 @@ class Entries:
             if len(self._frames.get(frame.ref, ())) < MAX_FRAMES and _binds_functions(frame):
                 self._frames.setdefault(frame.ref, []).append(frame)
 
-    def of(self, ref: FunctionRef) -> list[Frame]:
+    def frames(self, ref: FunctionRef) -> list[Frame]:
         """The frames in which a parameter is bound to a function, and those of a method in subclasses."""
         return [*self._frames.get(ref, ()), *self._inherited(ref)]
 

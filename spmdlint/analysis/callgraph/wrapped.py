@@ -83,7 +83,7 @@ class Wrappers:
         self.ev = evaluator
         self.reach = reach
 
-    def of(self, use: MapUse, function: Value, parameter: str) -> Wrapped | None:
+    def wrapped(self, use: MapUse, function: Value, parameter: str) -> Wrapped | None:
         """The function that ``use`` maps, if it is handed to the code around; ``parameter`` is the argument asked for.
 
         None if the function is made or named where it is mapped, or if it is not one of the project.

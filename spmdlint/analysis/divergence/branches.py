@@ -200,7 +200,7 @@ class Divergences:
             self._in_frame(frame, told)
         for other in self._entered(frame):
             self._in_frame(other, told)
-        for chosen in self.chosen.of(frame):
+        for chosen in self.chosen.in_function(frame):
             divergence = self._at_choice(frame, chosen)
             if divergence is not None:
                 told.add(divergence, with_calls=False)
@@ -215,7 +215,7 @@ class Divergences:
 
     def _entered(self, frame: Frame) -> list[Frame]:
         """The frames in which a function is passed functions to call, and one of its branches varies."""
-        makes_calls = (entered for entered in self.entries.of(frame.ref) if self._makes_calls(entered))
+        makes_calls = (entered for entered in self.entries.frames(frame.ref) if self._makes_calls(entered))
         frames = list(islice(makes_calls, MAX_ENTERED))
         if not frames:
             return []
@@ -302,7 +302,7 @@ class Divergences:
     def _in_worlds(self, frame: Frame) -> Divergence | None:
         """The first call that the processes of a small job do not make equally often."""
         asked = self.worlds.process_index(frame)
-        reason = self.facets.content.of(frame, asked) if asked is not None else None
+        reason = self.facets.content.why(frame, asked) if asked is not None else None
         if reason is None:
             return None
         counted = self._counted(frame, replace(reason, kind="data"))  # a number of elements of its own
@@ -429,7 +429,7 @@ class Divergences:
         """The calls of both arms, and what is closed for that: an answer inside one arm, if it ``parts`` equal arms."""
         first, second = (self._calls(frame, arm, until, again) for arm in arms)
         asked = self.ev.function(frame).blocks[branch].test
-        if not parts or asked is None or not same_calls(first, second) or self.facets.content.of(frame, asked) is None:
+        if not parts or asked is None or not same_calls(first, second) or self.facets.content.why(frame, asked) is None:
             return first, second, frozenset()
         given = self._parting(frame, arms, until, again)
         if given:
@@ -447,7 +447,7 @@ class Divergences:
             test, ways = function.blocks[block].test, _arms(function.blocks[block])
             if test is None or ways is None or self._leaves_a_loop(frame, block):
                 continue
-            if self.facets.content.of(frame, test) is not None:
+            if self.facets.content.why(frame, test) is not None:
                 continue
             for answer, way in zip((True, False), ways, strict=True):
                 if not fails(self.ev, frame, way, block):
@@ -458,7 +458,7 @@ class Divergences:
 
     def _why(self, frame: Frame, number: int, test: int, arms: tuple[Calls, Calls]) -> Reason | str:
         """Why a condition differs between processes, or why that is not reported."""
-        reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
+        reason = of_truth(self.facets.content, frame, test) or self.rows.why(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
         if reason is None and self._leaves_a_loop(frame, number):
             # What the loop takes in pieces ends in another iteration where there is less of it.
@@ -486,7 +486,7 @@ class Divergences:
         if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
             return None  # no process gets here, or all that do take the same arm
         content = self.facets.content
-        heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
+        heart, others = self.conditions.heart(frame, test, lambda n: content.why(frame, n) is not None)
         known.update(others)
         if self.conditions.one_process(known) or self._complementary(frame, number, heart, known, given):
             return None
@@ -543,7 +543,7 @@ class Divergences:
         bodies = [body for header, body in flow.loops.items() if flow.leaves(branch, header)]
         if not bodies:
             return False
-        heart, _ = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
+        heart, _ = self.conditions.heart(frame, test, lambda n: content.why(frame, n) is not None)
         return self.conditions.is_steady(frame, heart, frozenset().union(*bodies))
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions, given: Closed) -> bool:
@@ -669,7 +669,7 @@ class Divergences:
         if any(edge.kind == "except" and edge.target in body for edge in function.blocks[number].edges):
             return None  # it goes on with something else
         caught = function.blocks[number].test
-        reason = self.facets.content.of(frame, caught) if body and caught is not None else None
+        reason = self.facets.content.why(frame, caught) if body and caught is not None else None
         if caught is None or reason is None or reason.kind != "data" or self._is_unsure(frame, reason):
             return None
         calls = self._surely_parallel(frame, self.effects.of_blocks(frame, sorted(body)), reason)
@@ -687,7 +687,7 @@ class Divergences:
         if self.effects.of_blocks(frame, tried) or self._calls(frame, handler, join, None):
             return None
         missed = self._calls(frame, tried[0], join, None)
-        reason = self.facets.content.of(frame, test) if missed else None
+        reason = self.facets.content.why(frame, test) if missed else None
         if reason is None or self._is_unsure(frame, reason):
             return None
         if self.conditions.alone(frame, number):

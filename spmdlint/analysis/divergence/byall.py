@@ -200,7 +200,7 @@ class DoneByAllSearch:
 
         A file may be told apart by the time or by chance, but each process still starts a run.
         """
-        told = [found for each in frame.code.taken_by(call) if (found := self.content.of(frame, each)) is not None]
+        told = [found for each in frame.code.taken_by(call) if (found := self.content.why(frame, each)) is not None]
         return any(_tells_apart(each) and (writes or not tells_when(each)) for each in told)
 
     def _reached_by_all(

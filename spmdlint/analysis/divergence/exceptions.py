@@ -77,7 +77,7 @@ class ExceptionPaths:
 
     def _in_frames(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
         """What a handler does to calls: with unknown arguments, else with the first caller that passes functions."""
-        for each in (frame, *self.entries.of(frame.ref)):
+        for each in (frame, *self.entries.frames(frame.ref)):
             if block in self.ev.live_blocks(each):
                 found = list(self._handler(each, block, site, caught))
                 if found:
@@ -99,7 +99,7 @@ class ExceptionPaths:
     def _handler(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
         outside = caught.kind is None or self.raised.happens_to_one(self.ev.value(frame, caught.kind))
         # What the program raises itself, it raises because of this process's own data.
-        reason = self.content.of(frame, site.number) if not outside else None
+        reason = self.content.why(frame, site.number) if not outside else None
         if not outside and reason is None:
             return
         function = self.ev.function(frame)

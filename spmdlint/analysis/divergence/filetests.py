@@ -134,7 +134,7 @@ class FileTests:
 
     def _by_one(self, frame: Frame, number: int) -> bool:
         for branch in self.control.choosing(frame, (number,), None):
-            found = self.content.of(frame, branch.test)
+            found = self.content.why(frame, branch.test)
             if found is not None and tells_who(found):
                 return True
         return False

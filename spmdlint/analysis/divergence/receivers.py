@@ -34,7 +34,7 @@ class ChosenCalls:
         self.effects = effects
         self.facets = facets
 
-    def of(self, frame: Frame) -> Iterator[ChosenCall]:
+    def in_function(self, frame: Frame) -> Iterator[ChosenCall]:
         """The calls in a function whose parallel calls depend on a choice that varies."""
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             callees = self.effects.callees(frame, call)
@@ -42,7 +42,7 @@ class ChosenCalls:
                 continue
             ways = [tuple(self.effects.of_callee(frame, number, call, c)) for c in self.ev.in_order(callees)]
             other = next((way for way in ways[1:] if not same_calls(ways[0], way)), None)
-            reason = self.facets.choice.of(frame, call.function) if other is not None else None
+            reason = self.facets.choice.why(frame, call.function) if other is not None else None
             if other is not None and reason is not None:
                 branch = next(step.site for step in reason.chain() if step.text == CHOSEN)
                 yield ChosenCall(branch, reason, (ways[0], other))

@@ -90,7 +90,7 @@ class Turns:
         for block in sorted(self.ev.live_blocks(frame)):
             test = function.blocks[block].test
             key = self.conditions.key(frame, test) if test is not None else None
-            reason = self.facets.content.of(frame, test) if test is not None and key is not None else None
+            reason = self.facets.content.why(frame, test) if test is not None and key is not None else None
             if test is None or key is None or reason is None or reason.kind != "identity":
                 continue
             first, second = (

@@ -150,7 +150,7 @@ class UnawaitedFiles:
         return frozenset[int]().union(*(b.yes | b.no for b in branches if self._is_identity(frame, b.test)))
 
     def _is_identity(self, frame: Frame, test: int) -> bool:
-        found = self.content.of(frame, test)
+        found = self.content.why(frame, test)
         return found is not None and found.kind == "identity"
 
     def _made(self, frame: Frame, arms: list[int], join: int) -> list[PathUse]:

@@ -37,6 +37,7 @@ class AbstractMethods:
         self.ev = objects.ev
         self._busy = False
         self._implemented: dict[FunctionRef, list[FunctionRef]] = {}
+        self._implementers: dict[ClassValue, Values | None] = {}
         self._declared: dict[FunctionRef, FunctionRef | None] = {}
 
     def overrides(self, cls: ClassValue, name: str, found: Values) -> Values:
@@ -51,10 +52,13 @@ class AbstractMethods:
 
     def implementers(self, cls: ClassValue) -> Values | None:
         """An object of each subclass that implements all that a class leaves open; None if it leaves nothing open."""
-        if self._busy or cls.ref not in self._subclasses or not self._is_open(cls):
+        if self._busy or cls.ref not in self._subclasses:
             return None
-        made = [sub for sub in self._subclasses[cls.ref] if not self._is_open(sub)]
-        return frozenset(map(Instance, made)) if 0 < len(made) <= MAX_IMPLEMENTATIONS else None
+        if cls not in self._implementers:
+            subclasses = self._subclasses[cls.ref] if self._is_open(cls) else []
+            made = [sub for sub in subclasses if not self._is_open(sub)]
+            self._implementers[cls] = frozenset(map(Instance, made)) if 0 < len(made) <= MAX_IMPLEMENTATIONS else None
+        return self._implementers[cls]
 
     def _is_open(self, cls: ClassValue) -> bool:
         """Whether a class has an abstract method."""

@@ -47,7 +47,7 @@ class Annotations:
     def of_parameter(self, frame: Frame, name: str) -> Values | None:
         """An object of the class that a parameter is annotated with; None unless that is one certain class."""
         written = self.written(frame, name)
-        return self.of(*written) if written is not None else None
+        return self.annotated(*written) if written is not None else None
 
     def class_of_parameter(self, frame: Frame, name: str) -> Value | None:
         """The class that a parameter is annotated with; the object may also belong to a subclass of it."""
@@ -79,7 +79,7 @@ class Annotations:
         annotations = (each.annotation for each in stores if isinstance(each, (s.Declare, s.Store)))
         return next((annotation for annotation in annotations if annotation is not None), None)
 
-    def of(self, frame: Frame, number: int) -> Values | None:
+    def annotated(self, frame: Frame, number: int) -> Values | None:
         """An object of the class that an annotation names; None unless it names a single certain class."""
         cls = self._named(frame, number)
         if isinstance(cls, ClassValue):
@@ -96,16 +96,16 @@ class Annotations:
         name = getattr(certain(self.ev.value(frame, operation.base)), "name", "").rpartition(".")[2].lower()
         index = frame.code.operations[operation.index]
         if name in _LISTS:
-            each = self.of(frame, operation.index)
+            each = self.annotated(frame, operation.index)
             return None if each is None else one(Collection("list", (), open=True, each=each))
         if not isinstance(index, s.Display) or len(index.elements) != 2:
             return None
         if name in _TABLES:
-            each = self.of(frame, index.elements[1])
+            each = self.annotated(frame, index.elements[1])
             return None if each is None else one(DictionaryValue((), open=True, each=each))
         rest = frame.code.operations[index.elements[1]]
         if name == "tuple" and isinstance(rest, s.Const) and rest.value is ...:
-            each = self.of(frame, index.elements[0])
+            each = self.annotated(frame, index.elements[0])
             return None if each is None else one(Collection("tuple", (), open=True, each=each))
         return None
 

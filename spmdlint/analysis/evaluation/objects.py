@@ -409,7 +409,7 @@ class Objects:
         for number in body.stores[name]:
             declared = body.operations[number]
             if isinstance(declared, (s.Declare, s.Store)) and declared.annotation is not None:
-                found = self.annotations.of(frame, declared.annotation)
+                found = self.annotations.annotated(frame, declared.annotation)
                 if found is not None:
                     return found
         return one(Free(cls.ref, name))

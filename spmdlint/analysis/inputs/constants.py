@@ -86,7 +86,7 @@ def _in_function(
             if worked_on:
                 name, given = _worked_on(frame, function.operations[number])
             for value in given:
-                reason = facets.content.of(frame, value)
+                reason = facets.content.why(frame, value)
                 if reason is None or reason.kind not in _KINDS:
                     continue
                 inside = isinstance(function.operations[number], (s.Binary, s.Subscript)) and _inside(reach, reason)

@@ -88,7 +88,7 @@ class Contracts:
             "copies": self._copied,
             "deal": self._dealt,
             "records": self._records,
-            "split": lambda demand: self.orders[-1].of(demand.frame, demand.value),
+            "split": lambda demand: self.orders[-1].why(demand.frame, demand.value),
         }
         self._matters: Mapping[str, Callable[[Demand, Reason], bool]] = {
             "argument": self._is_of_all,
@@ -101,7 +101,7 @@ class Contracts:
             "split": lambda demand, _: self.seeds.serves_several(demand.frame.ref),
         }
 
-    def of(self, code: str) -> Iterator[Breach]:
+    def broken(self, code: str) -> Iterator[Breach]:
         """Those that one rule tells of, in the order of the program."""
         return (each for each in self._all if each.code == code)
 
@@ -122,12 +122,12 @@ class Contracts:
     # -- why an argument differs
 
     def _differs(self, demand: Demand) -> Reason | None:
-        return self.content.of(demand.frame, demand.value)
+        return self.content.why(demand.frame, demand.value)
 
     def _in_tree(self, demand: Demand) -> Reason | None:
         """Why an argument differs, or something in it if it is a tree."""
         for place, _ in tree(self.ev, demand.frame, demand.value, self.ev.once(Conditions).is_for_one):
-            found = self.content.of(*place)
+            found = self.content.why(*place)
             if found is not None:
                 is_whole = place == (demand.frame, demand.value)
                 return found if is_whole else self.content.step(*place, "it is in this argument", found)
@@ -159,16 +159,16 @@ class Contracts:
             everywhere = demand.known.local is None and demand.spans
             same = layout is not None and copied(self.ev, layout)
             if demand.known.local is not None or everywhere or same:
-                yield from (each.of(frame, value) for each in self.columns)
+                yield from (each.why(frame, value) for each in self.columns)
             if everywhere or same:
-                yield from (each.of(frame, value) for each in self.orders if is_stacked(each, frame, value))
+                yield from (each.why(frame, value) for each in self.orders if is_stacked(each, frame, value))
             return
         order = self.orders[0]
         if demand.form == "listed" and not is_stacked(order, frame, value):
             return
         if demand.form == "picked" and not is_picked(self.ev, frame, value):
             return
-        found = order.of(frame, value)
+        found = order.why(frame, value)
         yield None if demand.form == "hashed" and found is not None and found.kind != "hash" else found
 
     def _records(self, demand: Demand) -> Reason | None:
@@ -176,13 +176,13 @@ class Contracts:
         call, known = demand.frame.code.operations[demand.call], demand.known
         if not isinstance(call, s.Call) or holds_part(self.content, demand.frame, demand.call, call, known) is None:
             return None
-        return next((found for each in self.orders if (found := each.of(demand.frame, demand.value))), None)
+        return next((found for each in self.orders if (found := each.why(demand.frame, demand.value))), None)
 
     def _dealt(self, demand: Demand) -> Reason | None:
         """Why a seed differs with which a library shuffles all records before it deals them out."""
         call, known = demand.frame.code.operations[demand.call], demand.known
         part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
-        if known.dealt and (part is None or self.content.of(demand.frame, part) is None):
+        if known.dealt and (part is None or self.content.why(demand.frame, part) is None):
             return None
         return self._differs(demand)
 

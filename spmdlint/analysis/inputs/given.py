@@ -121,7 +121,7 @@ class Inputs:
     def _in_worlds(self, frame: Frame, operation: s.Call, call: ParallelCall, rooted: int | None) -> Given | None:
         """An argument that does not have as many rows on each process of a small job."""
         asked = self.worlds.asked_within(frame) if operation.arguments else None
-        reason = self.facets.content.of(self.ev.free_frame(asked.ref), asked.number) if asked is not None else None
+        reason = self.facets.content.why(self.ev.free_frame(asked.ref), asked.number) if asked is not None else None
         world = self.worlds.rows_differ(frame, call.site.number) if reason is not None else None
         if asked is None or world is None or world.argument is None or not world.lengths:
             return None
@@ -159,14 +159,14 @@ class Inputs:
     def _of_pair(self, frame: Frame, test: int, one: _Made, other: _Made) -> Iterator[Given]:
         given = [made[0].arguments[0].value for made in (one, other)]
         shapes = several_shapes(self.ev, frame, given)
-        reason = self.facets.content.of(frame, test) if shapes is not None else None
+        reason = self.facets.content.why(frame, test) if shapes is not None else None
         if reason is not None and self._sure(frame, other[1], reason):
             yield Given(Site(frame.ref, given[1]), other[1], reason, shapes=shapes, other=one[1].site)
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
         """Why the shape or the structure of an argument differs between processes."""
         for facet in (self.facets.structure, self.facets.shape):
-            reason = facet.of(frame, value)
+            reason = facet.why(frame, value)
             if reason is None or (reason.kind == SELECTED and not self._is_own(frame, operation, value)):
                 continue  # it is not known whose data it is selected from
             # What is broadcast because processes see different files must not determine a shape; what is gathered may
@@ -179,7 +179,7 @@ class Inputs:
 
     def _by_length(self, frame: Frame, value: int, call: ParallelCall) -> Given | None:
         """Why each batch has a different shape on each process: it is as long as this process's own examples."""
-        reason = self.facets.last_batch.of(frame, value)
+        reason = self.facets.last_batch.why(frame, value)
         made = _step(reason, BY_LENGTH)
         if reason is None or made is None or made.source.kind == "named":
             return None
@@ -189,7 +189,7 @@ class Inputs:
         """Whether an argument is one process's part: a call gathers it as such, or it is sliced by process index."""
         if self.effects.agrees(frame, operation):
             return True
-        own = self.facets.content.of(frame, value)
+        own = self.facets.content.why(frame, value)
         return own is not None and own.kind == "data"
 
     def short_batches(self) -> Iterator[Given]:
@@ -198,7 +198,7 @@ class Inputs:
             if call.strength == "weak" and not self._counts(frame, call):
                 continue
             for argument in operation.arguments:
-                reason = self.facets.last_batch.of(frame, argument.value)
+                reason = self.facets.last_batch.why(frame, argument.value)
                 kept = _step(reason, REMAINDER)
                 if reason is not None and kept is not None:
                     yield Given(Site(frame.ref, argument.value), call, reason, cause=kept)
@@ -211,7 +211,7 @@ class Inputs:
                 continue
             static = [(frame, parameter, value) for parameter, value in self._static(frame, operation)]
             for where, parameter, value in (*static, *self._bound(frame, operation)):
-                reason = self.facets.content.of(where, value)
+                reason = self.facets.content.why(where, value)
                 if reason is not None and self._sure(frame, call, reason):
                     yield Given(Site(where.ref, value), call, reason, parameter)
 

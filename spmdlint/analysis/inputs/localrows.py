@@ -118,7 +118,7 @@ class LocalRows(Property):
         if isinstance(operation, s.Load):
             return _filled(origins, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            return None if operation.name in reading().properties else origins.of(frame, operation.base) or CONTINUE
+            return None if operation.name in reading().properties else origins.why(frame, operation.base) or CONTINUE
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
             if found != CONTINUE:
@@ -167,7 +167,7 @@ class LocalRows(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name == "format":
             return origins.any_of(frame, arguments)
-        return origins.of(frame, method.base if method.name not in _PARTS else operation.function) if isinstance(
+        return origins.why(frame, method.base if method.name not in _PARTS else operation.function) if isinstance(
             method, s.Attribute
         ) else None  # fmt: skip
 
@@ -181,7 +181,7 @@ def _filled(origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason
         if isinstance(put, s.Call):
             found = origins.any_of(frame, [argument.value for argument in put.arguments])
         else:
-            found = origins.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
+            found = origins.why(frame, put.value) if isinstance(put, s.StoreSubscript) else None
         if found is not None:
             return origins.step(frame, place, f"it is put into {load.name!r}", found)
     return None
@@ -207,11 +207,11 @@ class RowConditions:
         self._possible = what.components(evaluator)
         self._component = evaluator.project.component
 
-    def of(self, frame: Frame, test: int) -> Reason | None:
+    def why(self, frame: Frame, test: int) -> Reason | None:
         """Why a condition is one on such rows; the reason has the kind of a process's own data."""
         if self._component[frame.ref.path] not in self._possible:
             return None
-        found = self.rows.of(frame, test)
+        found = self.rows.why(frame, test)
         if found is None or found.source.kind == LISTED:
             return None
         steps = list(found.chain())
@@ -257,7 +257,7 @@ class LocalNumbers:
                 if branch.block not in live:
                     continue
                 # Few branches test for the process, and that is cheaper to find out than which calls are given rows.
-                guard = self.variance.of(frame, branch.test)
+                guard = self.variance.why(frame, branch.test)
                 if guard is None or guard.kind != "identity":
                     continue
                 for arm in (branch.yes, branch.no):
@@ -289,7 +289,7 @@ class LocalNumbers:
             making = maker.code.operations[made.site.number]
             for argument in making.arguments if isinstance(making, s.Call) else ():
                 if isinstance(maker.code.operations[maker.code.root_of(argument.value)], (s.Compare, s.Unary)):
-                    reason = self.variance.of(maker, argument.value)
+                    reason = self.variance.why(maker, argument.value)
                     if reason is not None and reason.kind == "identity":
                         return Site(maker.ref, argument.value)
         return None
@@ -322,7 +322,7 @@ class LocalNumbers:
     def _says_whose(self, frame: Frame, operation: s.Call) -> bool:
         """Whether a report tells which process it is of, so that nobody takes its numbers for those of all."""
         told = [self._parts(frame, argument.value) for argument in operation.arguments]
-        reasons = [self.variance.of(frame, part) for parts in told for part in parts]
+        reasons = [self.variance.why(frame, part) for parts in told for part in parts]
         return any(reason is not None and reason.kind == "identity" for reason in reasons)
 
     @staticmethod

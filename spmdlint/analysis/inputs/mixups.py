@@ -67,7 +67,7 @@ class Mixups:
         self._of_device = Origins(self.ev, calls, reach, Portion(self.quantities, "device", "local"))
         self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))
         leading = Leading(self.quantities, self._whole)
-        batches = Origins(self.ev, calls, reach, Batches(leading.of))
+        batches = Origins(self.ev, calls, reach, Batches(leading.why))
         self._row = Origins(self.ev, calls, reach, Rows(self.table, batches, leading))
 
     def found(self) -> Iterator[Mixup]:
@@ -103,10 +103,10 @@ class Mixups:
                 return self._share(frame, number, index.lower, index.step)
             window = self._window(frame, number, index.lower) if index.lower is not None else None
             return window or self._first(frame, number, operation, index)
-        place = self.quantities.of(frame, operation.index)
+        place = self.quantities.quantity(frame, operation.index)
         if place is None or place.role != "place":
             return None
-        listed = self.quantities.of(frame, operation.base) or self.quantities.pieces(frame, operation.base)
+        listed = self.quantities.quantity(frame, operation.base) or self.quantities.pieces(frame, operation.base)
         if listed is None or listed.role != "list" or listed.unit == place.unit:
             return None
         if (listed.unit, place.unit) == ("device", "local") and not self.multi.acts_for(frame.ref.path):
@@ -117,17 +117,17 @@ class Mixups:
         """A slice ``jax.devices()[:jax.local_device_count()]``, which has the devices of process 0."""
         if index.lower is not None or index.upper is None or index.step is not None:
             return None
-        count = self.quantities.of(frame, index.upper)
+        count = self.quantities.quantity(frame, index.upper)
         if count is None or (count.role, count.unit) != ("count", "local"):
             return None
-        listed = self.quantities.of(frame, operation.base)
+        listed = self.quantities.quantity(frame, operation.base)
         if listed is None or (listed.role, listed.unit) != ("list", "device"):
             return None
         return Mixup("first", Site(frame.ref, number), listed, count)
 
     def _share(self, frame: Frame, number: int, place: int, count: int) -> Mixup | None:
         """A share that takes every count-th element, starting at an index."""
-        one, other = self.quantities.of(frame, place), self.quantities.of(frame, count)
+        one, other = self.quantities.quantity(frame, place), self.quantities.quantity(frame, count)
         if one is None or other is None or (one.role, other.role) != ("place", "count") or one.unit == other.unit:
             return None
         return Mixup("share", Site(frame.ref, number), one, other)
@@ -139,8 +139,8 @@ class Mixups:
         if not isinstance(product, s.Binary) or product.operator != "*":
             return None
         for place, size in ((product.left, product.right), (product.right, product.left)):
-            one = self.quantities.of(frame, place)
-            part = self._of_device.of(frame, size) if one is not None and one.role == "place" else None
+            one = self.quantities.quantity(frame, place)
+            part = self._of_device.why(frame, size) if one is not None and one.role == "place" else None
             if one is not None and one.unit == "process" and part is not None:
                 unit: Unit = "device" if part.kind == "device" else "local"
                 return Mixup("share", Site(frame.ref, number), one, Quantity("count", unit, *_source(part)))
@@ -150,16 +150,16 @@ class Mixups:
         if len(operation.operators) != 1 or operation.operators[0] not in _ORDERS:
             return None
         for one, other in (operation.operands, operation.operands[::-1]):
-            place = self.quantities.of(frame, one)
+            place = self.quantities.quantity(frame, one)
             if place is None or (place.role, place.unit) != ("place", "process"):
                 continue
             beside = self.ev.function(frame).operations[resolved(self.ev, frame, other)]
             if isinstance(beside, s.Binary) and beside.operator == "%":
-                count = self.quantities.of(frame, beside.right)
+                count = self.quantities.quantity(frame, beside.right)
                 kind: MixupKind = "share"
             else:
                 last = isinstance(beside, s.Binary) and beside.operator == "-"
-                count = self.quantities.of(frame, beside.left if isinstance(beside, s.Binary) and last else other)
+                count = self.quantities.quantity(frame, beside.left if isinstance(beside, s.Binary) and last else other)
                 kind = "compare"
             if count is not None and count.role == "count" and count.unit != "process":
                 return Mixup(kind, Site(frame.ref, number), place, count)
@@ -180,7 +180,7 @@ class Mixups:
         inner = next((n for n, name in terms.items() if not self.table.workers.isdisjoint(name.split("_"))), None)
         if inner is None or not any("seed" in name for name in terms.values()):
             return None
-        places = (self.quantities.of(frame, term) for term in terms)
+        places = (self.quantities.quantity(frame, term) for term in terms)
         place = next((each for each in places if each and (each.role, each.unit) == ("place", "process")), None)
         if place is None or any(self._sum(frame, made, each) for made, each in sums.items() if made < number):
             return None  # what is added to such a sum changes nothing
@@ -214,7 +214,7 @@ class Mixups:
             if method.name in self.table.sharders and len(arguments) == 2 and not any(a.keyword for a in arguments):
                 return self._share(frame, number, arguments[1].value, arguments[0].value)
             if method.name in self.table.part_of:
-                place = self.quantities.of(frame, arguments[0].value)
+                place = self.quantities.quantity(frame, arguments[0].value)
                 if place is not None and place.role == "place" and place.unit != "local":
                     parts = Quantity("list", "local", Site(frame.ref, number), f".{method.name}()")
                     return Mixup("element", Site(frame.ref, number), parts, place)
@@ -251,7 +251,7 @@ class Mixups:
         sizes = self.ev.function(frame).operations[resolved(self.ev, frame, operation.arguments[0].value)]
         if not isinstance(sizes, s.Display) or sizes.starred or not self.multi.acts_for(frame.ref.path):
             return None
-        counts = [self.quantities.of(frame, element) for element in sizes.elements]
+        counts = [self.quantities.quantity(frame, element) for element in sizes.elements]
         rest = [n for n, count in zip(sizes.elements, counts, strict=True) if count is None]
         known = [count for count in counts if count is not None]
         ones = all(_is_one(self.ev.function(frame).operations[n]) for n in rest)
@@ -268,7 +268,7 @@ class Mixups:
             if axes is not None and (argument.keyword or not _is_first(axes, position)):
                 continue
             for number in _arrays(frame, argument.value):
-                found = self._row.of(frame, number)
+                found = self._row.why(frame, number)
                 if found is not None and found.kind == "device":
                     return Mixup("rows", Site(frame.ref, number), _devices(found), reason=found)
         return None
@@ -278,14 +278,14 @@ class Mixups:
         known, part = self.ev.knowledge.get(name), own_part(self.ev, frame, operation)
         if known is None or part is None or passed(operation, "global_shape", known.positional) is not None:
             return None
-        found = self._row.of(frame, part)
+        found = self._row.why(frame, part)
         if found is None or found.kind not in ("device", MULTIPLE):
             return None
         return Mixup("part", Site(frame.ref, part), _devices(found), reason=found)
 
     def _mean(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
         """A sum over all devices, divided by the number of this process's devices."""
-        count = self.quantities.of(frame, operation.right)
+        count = self.quantities.quantity(frame, operation.right)
         if count is None or (count.role, count.unit) != ("count", "local"):
             return None
         total = certain(self.ev.value(frame, operation.left))
@@ -297,8 +297,8 @@ class Mixups:
 
     def _twice(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
         """One process's portion of something, divided by the number of all devices."""
-        whole = self._whole.of(frame, operation.right)
-        portion = self._portion.of(frame, operation.left) if whole is not None else None
+        whole = self._whole.why(frame, operation.right)
+        portion = self._portion.why(frame, operation.left) if whole is not None else None
         if whole is None or portion is None:
             return None
         by, every = Quantity("count", "process", *_source(portion)), _devices(whole)

@@ -94,7 +94,7 @@ class Placements:
         sharding = self.ev.argument(use.applied, where)
         to = ordered(sharding or frozenset())
         mesh = self.placement.surely(SPANS, frame, target) if target is not None else None
-        reason = self.content.of(frame, value) if mesh is not None else None
+        reason = self.content.why(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
         everywhere = bool(to) and all(copied(self.ev, one) for one in to)
@@ -111,7 +111,7 @@ class Placements:
         if isinstance(made, Applied) and self.quantities.table.lists.get(made.name) == "device":
             whole = not made.arguments.positional and not made.arguments.keywords
             return made.site if whole or self.multi.starts(frame.ref.path) else None
-        listed = self.quantities.of(frame, base)
+        listed = self.quantities.quantity(frame, base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 
     def _by_some(self, frame: Frame, number: int, *, each: bool) -> bool:

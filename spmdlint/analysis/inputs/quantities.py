@@ -64,7 +64,7 @@ class Quantities:
         self.table = table
         self.conditions = evaluator.once(Conditions)
 
-    def of(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
+    def quantity(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
         """The quantity of a value; None if it has no unit."""
         if depth == 0:
             return None
@@ -93,7 +93,7 @@ class Quantities:
 
     def _computed(self, frame: Frame, number: int, operation: s.Binary, depth: int) -> Quantity | None:
         """The count that a product or a quotient of two others is."""
-        sides = [self.of(frame, each, depth - 1) for each in (operation.left, operation.right)]
+        sides = [self.quantity(frame, each, depth - 1) for each in (operation.left, operation.right)]
         counts = [each for each in sides if each is not None and each.role == "count"]
         unit = _COMPUTED.get((counts[0].unit, operation.operator, counts[1].unit)) if len(counts) == 2 else None
         if unit is None:
@@ -126,7 +126,7 @@ class Quantities:
             return None
         classes = [*objects.lineage(owner.cls), *objects.subclasses.get(owner.cls.ref, ())]
         stored = objects.only_stored(classes, field.name)
-        return self.of(*stored, depth - 1) if stored is not None else None
+        return self.quantity(*stored, depth - 1) if stored is not None else None
 
     def _made(self, made: Applied) -> Quantity | None:
         if made.arguments.positional or made.arguments.keywords or made.arguments.open:
@@ -143,7 +143,7 @@ class Quantities:
             return None
         argument = call.arguments[0].value
         for name in self._names(frame, call.function):
-            inner = self.of(frame, argument, depth - 1)
+            inner = self.quantity(frame, argument, depth - 1)
             if inner is None or inner.role != "list":
                 return None
             if elements().get(name) == "length":
@@ -156,7 +156,7 @@ class Quantities:
         """The indices that ``for i in range(count)`` goes through."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, iterable)]
         if isinstance(call, s.Call) and len(call.arguments) == 1 and self.ev.may_do(frame, call, "range"):
-            count = self.of(frame, call.arguments[0].value, depth - 1)
+            count = self.quantity(frame, call.arguments[0].value, depth - 1)
             if count is not None and count.role == "count":
                 return Quantity("place", count.unit, count.site, f"a number below {count.text}")
         return None
@@ -167,7 +167,7 @@ class Quantities:
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
         if not isinstance(call, s.Call) or not self.ev.may_do(frame, call, "enumerate"):
             return None
-        listed = self.of(frame, call.arguments[0].value, depth - 1) if len(call.arguments) == 1 else None
+        listed = self.quantity(frame, call.arguments[0].value, depth - 1) if len(call.arguments) == 1 else None
         if listed is None or listed.role != "list":
             return None
         return Quantity("place", listed.unit, listed.site, f"an index into {listed.text}")
@@ -183,7 +183,7 @@ class Quantities:
             return None
         if self.table.cutters.isdisjoint(self._names(frame, operation.function)) or len(operation.arguments) < 2:
             return None
-        count = self.of(frame, operation.arguments[1].value)
+        count = self.quantity(frame, operation.arguments[1].value)
         if count is None or count.role != "count":
             return None
         return Quantity("list", count.unit, Site(frame.ref, number), f"a list of {count.text} pieces")
@@ -198,10 +198,10 @@ class Portion(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
-            count = self.quantities.of(frame, operation.right)
+            count = self.quantities.quantity(frame, operation.right)
             if count is not None and count.role == "count" and count.unit in self.units:
                 return Reason(count.site, count.text, count.unit)
-            return origins.of(frame, operation.left)
+            return origins.why(frame, operation.left)
         if isinstance(operation, s.Call):
             return _kept(origins, frame, operation)
         return CONTINUE if isinstance(operation, CARRIES) else None
@@ -215,7 +215,7 @@ class Whole(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, (s.Call, s.Load)):
-            count = self.quantities.of(frame, number)
+            count = self.quantities.quantity(frame, number)
             if count is not None and (count.role, count.unit) == ("count", "device"):
                 return Reason(count.site, count.text, "whole")
         if isinstance(operation, s.Binary) and operation.operator == "*":

@@ -53,7 +53,7 @@ def own_replicas(
             if not copies and not (callee.name == PUT and _is_whole(evaluator, placement, multi, frame, call)):
                 continue
             for inside, leaf in (place for place, ends in tree(evaluator, frame, call.arguments[0].value) if ends):
-                reason = content.of(inside, leaf)
+                reason = content.why(inside, leaf)
                 by = random_by(evaluator, inside, leaf) if reason is not None and reason.kind == "identity" else None
                 known = evaluator.knowledge.get(by) if by is not None else None
                 # A key of its own, copied to the devices of its process, is meant to be that.
@@ -148,7 +148,7 @@ class StateKeys:
                 key = self._initial_key(frame, call) if self.preview or number in together else None
                 if key is None and number in together:
                     key = self._own_key(frame, call)
-                reason = self.content.of(frame, key) if key is not None else None
+                reason = self.content.why(frame, key) if key is not None else None
                 if reason is not None and reason.source.kind == "identity":
                     yield Site(ref, number), reason
 

@@ -67,7 +67,7 @@ class Rows(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Next):
-            return self.batches.of(frame, operation.iterable)
+            return self.batches.why(frame, operation.iterable)
         if isinstance(operation, (s.Item, s.Subscript)):
             found = of_element(origins, frame, operation)
             return found if found != CONTINUE else self._leaf(origins, frame, operation)
@@ -76,7 +76,7 @@ class Rows(Property):
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
         if isinstance(operation, s.Collected):
-            return origins.of(frame, operation.element) if operation.kind == "dict" else None
+            return origins.why(frame, operation.element) if operation.kind == "dict" else None
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right))
         if isinstance(operation, s.Call):
@@ -86,8 +86,8 @@ class Rows(Property):
     def _leaf(self, origins: Origins, frame: Frame, operation: s.Item | s.Subscript) -> Reason | None:
         """The rows of an entry or a part of a batch, which has as many as its other entries."""
         if isinstance(operation, s.Item):
-            return origins.of(frame, operation.value)
-        return origins.of(frame, operation.base) if text(self.ev.value(frame, operation.index)) is not None else None
+            return origins.why(frame, operation.value)
+        return origins.why(frame, operation.base) if text(self.ev.value(frame, operation.index)) is not None else None
 
     def _call(self, origins: Origins, frame: Frame, call: s.Call) -> Answer:
         for callee in ordered(self.ev.value(frame, call.function)):
@@ -99,7 +99,7 @@ class Rows(Property):
         if isinstance(method, s.Attribute) and method.name == "reshape" and call.arguments:
             first = call.arguments[0]
             if self.leading is None:
-                return origins.of(frame, method.base)
+                return origins.why(frame, method.base)
             return None if first.star or first.keyword else self._size(frame, first.value)
         return origins.any_of(frame, through_method(self.ev, frame, call, "batches"))
 
@@ -110,7 +110,7 @@ class Rows(Property):
         if name in self.table.cutters:
             return None
         if name in self.table.takers and given:
-            return self.batches.of(frame, given[0])
+            return self.batches.why(frame, given[0])
         if name in self.table.rows:
             position, keyword = self.table.rows[name]
             if keyword == "stop" and len(given) != 1:
@@ -135,7 +135,7 @@ class Rows(Property):
         return origins.any_of(frame, [each for each in kept if each in ordered_alike]) if not joins else None
 
     def _size(self, frame: Frame, shape: int) -> Reason | None:
-        return self.leading.of(frame, shape) if self.leading is not None else None
+        return self.leading.why(frame, shape) if self.leading is not None else None
 
     def _is_list(self, frame: Frame, given: list[int]) -> bool:
         """Whether an array is made from a list that is written out: its rows are the elements."""
@@ -149,7 +149,7 @@ class Rows(Property):
         size = next((each.value for each in call.arguments if [each.keyword] == first), None)
         if size is not None:
             return self._size(frame, size)
-        return origins.of(frame, array) if first and first == before.split()[:1] else None
+        return origins.why(frame, array) if first and first == before.split()[:1] else None
 
     def _mapped(self, origins: Origins, frame: Frame, function: int, tree: int) -> Reason | None:
         """The rows of what a function makes of each leaf."""
@@ -157,13 +157,13 @@ class Rows(Property):
         if isinstance(callee, External):
             known = self.ev.knowledge.transfer(callee.name)
             keeps = known is not None and known.passes is not None and {"batches", "order"} <= set(known.passes)
-            return origins.of(frame, tree) if keeps else None
+            return origins.why(frame, tree) if keeps else None
         if not isinstance(callee, FunctionValue):
             return None
         depth = callee.outer.depth + 1 if callee.outer is not None else 1
         inner = self.ev.entered_frame(callee, Arguments(), depth, arrays=True)
         found = origins.of_returns(inner) if inner is not None else None
-        return found or (origins.of(frame, tree) if self.leading is None else None)
+        return found or (origins.why(frame, tree) if self.leading is None else None)
 
 
 class Leading:
@@ -174,13 +174,13 @@ class Leading:
         self.quantities = quantities
         self.whole = whole
 
-    def of(self, frame: Frame, shape: int) -> Reason | None:
+    def why(self, frame: Frame, shape: int) -> Reason | None:
         """Why so many rows are one for each of a unit, or several on each device of all processes."""
         shape = leading(self.ev, frame, shape)
-        found = self.quantities.of(frame, shape)
+        found = self.quantities.quantity(frame, shape)
         if found is not None:
             return Reason(found.site, found.text, found.unit) if found.role == "count" else None
-        several = self.whole.of(frame, shape)
+        several = self.whole.why(frame, shape)
         return Reason(several.source.site, several.source.text, MULTIPLE) if several is not None else None
 
     def of_list(self, frame: Frame, number: int) -> Reason | None:
@@ -191,9 +191,9 @@ class Leading:
             for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
                 display = operations[one]
                 if isinstance(display, s.Display) and len(display.elements) == 1 and not display.starred:
-                    return self.of(frame, other)
+                    return self.why(frame, other)
         if isinstance(operation, s.Collected) and operation.kind == "list" and len(operation.loops) == 1:
-            found = self.quantities.of(frame, operation.loops[0])
+            found = self.quantities.quantity(frame, operation.loops[0])
             return Reason(found.site, found.text, found.unit) if found is not None and found.role == "place" else None
         return None
 

@@ -77,13 +77,13 @@ def shared_splits(
     for made, given, puts in (*_put_here(content, placement), *_in_rows(table, content, quantities)):
         frame, new = ev.free_frame(made.ref), made not in told
         told.add(made)
-        own = content.of(frame, made.number)
+        own = content.why(frame, made.number)
         # A branch may have chosen the key: one process logs with a key of its own, and the others share one.
         at = [step.site for step in own.chain()] if own is not None else []
         chosen = any(site.number == block.test for site in at for block in ev.code(site.ref).function.blocks)
         if not new or conditions.is_for_one(frame, made.number) or (own is not None and not chosen):
             continue
-        key = alike.of(frame, made.number)
+        key = alike.why(frame, made.number)
         drawn = [step.site for step in key.chain() if step.kind == _DRAWN] if key is not None else []
         if key is not None and not (puts and drawn):
             does: Does = "puts" if puts else "draws" if drawn else "splits"
@@ -105,7 +105,7 @@ def _in_rows(table: Typing, content: Origins, quantities: Quantities) -> Iterato
     uses, rows = UsesOfKeys(content), Origins(content.ev, content.calls, content.reach, OwnRows(table, quantities))
     for frame, given, call in _calls_over_rows(table, content, uses):
         taken = () if uses.in_map(content.ev.value(frame, call.function)) else call.arguments
-        made = {reason.source.site: None for each in taken if (reason := rows.of(frame, each.value)) is not None}
+        made = {reason.source.site: None for each in taken if (reason := rows.why(frame, each.value)) is not None}
         yield from ((site, Site(frame.ref, given), False) for site in made)
 
 
@@ -197,9 +197,9 @@ class AlikeKey(Property):
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Item):
             element = of_element(origins, frame, operation)
-            return element if element != CONTINUE else origins.of(frame, operation.value)
+            return element if element != CONTINUE else origins.why(frame, operation.value)
         if isinstance(operation, s.Subscript):
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if isinstance(operation, (s.Unary, s.Binary)):
             return origins.any_of(frame, inputs(operation))
         if not isinstance(operation, s.Call):
@@ -211,13 +211,13 @@ class AlikeKey(Property):
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         first, known = operation.arguments[0].value, origins.ev.knowledge.get(callee.name)
         if self.table.exact.get(callee.name) == "draw":
-            key = origins.of(frame, first)
+            key = origins.why(frame, first)
             return Reason(Site(frame.ref, number), "this draws with it", _DRAWN, key) if key is not None else None
         folds = callee.name == FOLD and len(operation.arguments) == 2
         if callee.name in self.table.rows.split | self.table.rows.split_own or (
             folds and self._counts(frame, operation.arguments[1].value)
         ):
-            return origins.of(frame, first)
+            return origins.why(frame, first)
         if known is None or known.seed is None or not self._is_alike(frame, first):
             return None
         return Reason(Site(frame.ref, number), "every process makes this key", "alike")
@@ -227,11 +227,11 @@ class AlikeKey(Property):
         operation = frame.code.operations[resolved(self.content.ev, frame, number)]
         counted = isinstance(operation, (s.Const, s.Next, s.Item))
         named = isinstance(operation, (s.Load, s.Attribute, s.Parameter)) and operation.name in _STEPS
-        return (counted or named) and self.content.of(frame, number) is None
+        return (counted or named) and self.content.why(frame, number) is None
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
         """Whether a seed is a constant, agreed, a setting, or a parameter that has a default or is named a seed."""
-        if self.content.of(frame, seed) is not None:
+        if self.content.why(frame, seed) is not None:
             return False
         operation = frame.code.operations[frame.code.root_of(seed)]
         name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else ""
@@ -265,7 +265,7 @@ def global_indices(table: Typing, content: Origins, quantities: Quantities) -> I
             place = certain(ev.value(frame, chosen[1])) if chosen is not None else None
             if chosen is None or not isinstance(place, Applied) or table.rules.get(place.name) != "index":
                 continue
-            made = rows.of(frame, chosen[0])
+            made = rows.why(frame, chosen[0])
             if made is not None:
                 yield GlobalIndex(Site(ref, number), place.site, made.source.site)
 
@@ -290,7 +290,7 @@ class OwnRows(Property):
         if isinstance(operation, s.Item) and operation.star:
             return self._but_one(origins.ev, frame, operation)
         if isinstance(operation, s.Subscript) and text(origins.ev.value(frame, operation.index)) is not None:
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if isinstance(operation, (s.Item, s.Subscript)):
             element = of_element(origins, frame, operation)
             return element if element != CONTINUE else None
@@ -301,7 +301,7 @@ class OwnRows(Property):
             made = (o.cls for o in ordered(owners) if isinstance(o, Instance))
             given = (each for cls in made for each in origins.reach.constructed.given(cls, operation.name))
             # Also in traced code, to which the record is passed.
-            return surest(origins.of(where, value) for where, _, value in given) or CONTINUE
+            return surest(origins.why(where, value) for where, _, value in given) or CONTINUE
         if not isinstance(operation, s.Call):
             return CONTINUE if isinstance(operation, CARRIES) else None
         callee, method = origins.ev.callee(frame, operation), frame.code.operations[operation.function]
@@ -332,7 +332,7 @@ class OwnRows(Property):
 
     def _leads_with_own(self, frame: Frame, shape: int) -> bool:
         """Whether a number, or the first dimension of a shape, is the number of this process's devices."""
-        count = self.quantities.of(frame, leading(self.quantities.ev, frame, shape))
+        count = self.quantities.quantity(frame, leading(self.quantities.ev, frame, shape))
         return count is not None and (count.role, count.unit) == ("count", "local")
 
     def _but_one(self, ev: Evaluator, frame: Frame, rest: s.Item) -> Reason | None:

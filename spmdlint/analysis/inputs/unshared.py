@@ -69,13 +69,13 @@ class UnsharedData:
     def _divided(self, frame: Frame, number: int, call: s.Call) -> Unshared | None:
         """The data that a call makes batches of, whose size was divided by the number of processes."""
         size = batch_size(self.ev, frame, call)
-        found = self._portion.of(frame, size) if size is not None else None
+        found = self._portion.why(frame, size) if size is not None else None
         return self._unless_shuffled(Site(frame.ref, number), found, "divided") if found is not None else None
 
     def _passed_on(self, frame: Frame, call: s.Call) -> Unshared | None:
         """The data whose batches a call takes as this process's part."""
         part = own_part(self.ev, frame, call)
-        found = self._loaded.of(frame, part) if part is not None else None
+        found = self._loaded.why(frame, part) if part is not None else None
         return self._read(found, "part") if found is not None else None
 
     def _mapped(self, frame: Frame, call: s.Call) -> Unshared | None:
@@ -94,7 +94,7 @@ class UnsharedData:
     ) -> Unshared | None:
         """The data of some batches, unless each process draws its own by a seed that is meant to tell it apart."""
         frame = self.ev.free_frame(batched.ref)
-        drawn = self.shuffled.of(frame, batched.number)
+        drawn = self.shuffled.why(frame, batched.number)
         own = drawn is not None and drawn.kind == "identity"
         return None if own else Unshared(self._source(frame, batched.number), found, use)
 

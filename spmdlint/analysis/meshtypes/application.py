@@ -305,7 +305,7 @@ def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) 
 
 
 def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
-    typed = typer.table.of(name)
+    typed = typer.table.typed(name)
     if typed is None or passed.open:
         return None
     if typed == "draw":
@@ -317,7 +317,7 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         first = flat(passed.types[0]) if passed.types else LITERAL
         typer.keys.update(first.rows)
         derived = frozenset((Mark("derived", EVERY_AXIS, site),))
-        return Many(replace(computed_key(typer, passed, site), literal=first.literal, marks=derived))
+        return Many(replace(typer.combine("joined", passed.all(), site), literal=first.literal, marks=derived))
     if typed == "cut" and passed.types:
         return typer.combine("joined", [cut_out(flat(passed.types[0])), *passed.all()[1:]], site)
     if typed == "update":
@@ -383,10 +383,6 @@ def _guards(name: str, passed: Passed) -> bool:
     return any(isinstance(each, (int, float)) and abs(each) <= _LEAST for each in given)
 
 
-def computed_key(typer: Typer, passed: Passed, site: Site) -> Leaf:
-    return typer.combine("joined", passed.all(), site)
-
-
 def _scalar(passed: Passed) -> bool:
     """Whether a draw gives a single number for all devices; its author knows that it is a single one."""
     # The constants before a shape are the parameters of the distribution.
@@ -433,7 +429,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         return updated_by(typer.table.optimizers, callee, updated, site)
     if _is_indexed_update(typer, scope, method):
         return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
-    typed = typer.table.of(typer.table.methods.module + name)
+    typed = typer.table.typed(typer.table.methods.module + name)
     known_array = isinstance(base, Leaf) and any(
         state != "unknown" for state in (base.default, *(held.state for _, held in base.axes))
     )

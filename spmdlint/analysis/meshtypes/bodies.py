@@ -297,7 +297,7 @@ class Bodies:
                 returned=self._returned(function),
                 gathered=gathered,
                 reduced_loss=self._reduced_loss(typer, use, gradient),
-                wrapped=self._wrappers.of(use, function, "out_specs"),
+                wrapped=self._wrappers.wrapped(use, function, "out_specs"),
             )
 
     def _reduced_loss(self, typer: Typer, use: MapUse, gradient: Mark | None) -> Site | None:
@@ -491,7 +491,7 @@ class Bodies:
             name = use.applied.name.rpartition(".")[2]
             wrapped = None
             if function is not None and event.hazard == "scalar":
-                wrapped = self._wrappers.of(use, function, "out_specs")
+                wrapped = self._wrappers.wrapped(use, function, "out_specs")
             self._met.setdefault(Met(event, path, use.site, name, by_hand=rows is not None, wrapped=wrapped))
 
 

@@ -43,7 +43,7 @@ class Scope(Struct, eq=False):
     inner: list[Scope] = field(default_factory=list)
     collectives: dict[Site, Made] = field(default_factory=dict)
 
-    def of(self, frame: Frame) -> Scope | None:
+    def find(self, frame: Frame) -> Scope | None:
         """The scope of a frame: this one, one of its callers, or one that these have called."""
         chain = list(self.chain())
         return next((scope for scope in chain if scope.frame is frame), None) or chain[-1]._below(frame)

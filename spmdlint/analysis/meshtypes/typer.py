@@ -230,7 +230,7 @@ class Typer:
         multiplies = isinstance(root, s.Binary) and root.operator == "@"
         if isinstance(root, s.Call):
             callee = self.ev.callee(scope.frame, root)
-            multiplies = isinstance(callee, External) and self.table.of(callee.name) == "product"
+            multiplies = isinstance(callee, External) and self.table.typed(callee.name) == "product"
         return multiplies and isinstance(operations[added], (s.Load, s.Attribute, s.Subscript))
 
     # -- names
@@ -248,7 +248,7 @@ class Typer:
         outer = scope.frame.outer
         while home is not None and outer is not None and self.ev.function(outer) is not home:
             outer = outer.outer
-        around = scope.of(outer) if outer is not None and home is not None else None
+        around = scope.find(outer) if outer is not None and home is not None else None
         if around is None or home is None:
             return ALL_ALIKE
         live = self.ev.live_blocks(around.frame)

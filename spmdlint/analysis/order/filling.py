@@ -32,12 +32,12 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
             continue  # an element stored under an index has its place, whenever it is stored
         if keyed and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # a key that exists already keeps its place
-        found = origins.of(frame, iterable)
+        found = origins.why(frame, iterable)
         if found is not None:
             found = origins.step(frame, iterable, "this loop iterates over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     for filled, put in extensions_of(frame, load, operation.name):
-        found = origins.of(frame, put)
+        found = origins.why(frame, put)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
@@ -79,13 +79,13 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
     function = origins.ev.function(frame)
     yielded = [o for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
     for value in (o.value for o in yielded if o.delegate and o.value is not None):
-        found = origins.of(frame, value)
+        found = origins.why(frame, value)
         if found is not None:
             return origins.step(frame, value, f"{function.name}() yields in that order", found)
     values = [o.value for o in yielded if o.value is not None]
     for chosen in (function.operations[value] for value in values):
         if isinstance(chosen, s.Subscript) and not isinstance(function.operations[chosen.index], (s.Slice, s.Const)):
-            found = origins.of(frame, chosen.base)
+            found = origins.why(frame, chosen.base)
             if found is not None:
                 return origins.step(
                     frame, chosen.base, f"{function.name}() yields elements by their position in it", found
@@ -96,7 +96,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
         test = function.blocks[number].test
         operation = function.operations[test] if test is not None else None
         if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
-            found = origins.of(frame, operation.iterable)
+            found = origins.why(frame, operation.iterable)
             if found is not None:
                 return origins.step(frame, operation.iterable, f"{function.name}() yields in that order", found)
     return None
@@ -115,7 +115,7 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
 def order_of_iteration(origins: Origins, frame: Frame, number: int) -> Reason | None:
     """Why a loop goes over a value in such an order: its own, or that of the ``__iter__`` of an object."""
     root = frame.code.operations[frame.code.root_of(number)]
-    found = origins.of(frame, number)
+    found = origins.why(frame, number)
     if found is not None:
         return found
     for caller, given in origins.passed_for(frame, root.name) if isinstance(root, s.Parameter) else ():
@@ -160,7 +160,7 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
         extending = [(n, put) for n, base, put in extended if is_own_field(code.function, base, field.name)]
         putting = [*puts[method], *_helped(code, filling)]
         for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
-            found = origins.of(where, source)
+            found = origins.why(where, source)
             if found is not None:
                 found = origins.step(where, filled, text.format(name=repr(field.name)), found)
                 return origins.step(frame, number, f"{field.name!r} is read here", found)

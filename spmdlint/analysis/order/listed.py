@@ -120,7 +120,7 @@ class Listings:
             ends = [operation.index]
         if isinstance(frame.code.operations[operation.index], s.Slice):
             yield from self._mixed(frame, number, operation.base, ends)
-        reason = self.listing.of(frame, operation.base)
+        reason = self.listing.why(frame, operation.base)
         if reason is None:
             return
         share = self.variance.any_of(frame, ends)
@@ -131,7 +131,7 @@ class Listings:
     def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
         """A share of data that each process has shuffled with a seed of its own: the shares overlap."""
         share = self.variance.any_of(frame, ends)
-        reason = self.shuffles.of(frame, base) if share is not None and share.kind in _OWN else None
+        reason = self.shuffles.why(frame, base) if share is not None and share.kind in _OWN else None
         if share is not None and reason is not None:
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
@@ -140,7 +140,7 @@ class Listings:
         if self.ev.may_do(frame, operation, "islice") and len(operation.arguments) > 1:
             first, *ends = (argument.value for argument in operation.arguments)
             yield from self._mixed(frame, number, first, ends)
-            reason, share = self.listing.of(frame, first), self.variance.any_of(frame, ends)
+            reason, share = self.listing.why(frame, first), self.variance.any_of(frame, ends)
             if reason is not None and share is not None and share.kind == "identity":
                 yield ListingShare(Site(frame.ref, number), reason, share)
         method = self.ev.function(frame).operations[operation.function]
@@ -149,7 +149,7 @@ class Listings:
         given = [argument.value for argument in operation.arguments]
         if method.name in SHARDERS:
             yield from self._mixed(frame, number, method.base, given)
-        reason = self.listing.of(frame, method.base)
+        reason = self.listing.why(frame, method.base)
         share = self.variance.any_of(frame, given) if reason is not None else None
         if reason is not None and share is not None and share.kind == "identity":
             yield ListingShare(Site(frame.ref, number), reason, share)
@@ -159,7 +159,7 @@ class Listings:
         call = frame.code.operations[frame.code.root_of(loop.iterable)]
         if not isinstance(call, s.Call) or not self.ev.may_do(frame, call, "enumerate") or not call.arguments:
             return
-        reason = self.listing.of(frame, call.arguments[0].value)
+        reason = self.listing.why(frame, call.arguments[0].value)
         if reason is None:
             return
         for block in sorted(self.ev.flow(frame.ref).loop_body(header)):
@@ -210,7 +210,7 @@ class Listings:
 
     def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:
         for order in (self.listing, self.sets):
-            reason = order.of(frame, listed)
+            reason = order.why(frame, listed)
             if reason is not None:
                 yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
 
@@ -228,7 +228,7 @@ class Listings:
             reason = order_of_iteration(self.listing, frame, test.iterable)
             if reason is None or reason.kind == SHUFFLED:
                 return  # rows that are shuffled on purpose: each process has its own
-            all_alike = self.multi.needs(frame.ref.path) and self.variance.of(frame, test.iterable) is None
+            all_alike = self.multi.needs(frame.ref.path) and self.variance.why(frame, test.iterable) is None
             if reason.kind == "completion" or self.preview or all_alike:  # its own share may be its own work
                 strong = strong or list(weak)
             if strong and (self.preview or self.multi.surely_runs_several(frame.ref.path)):

@@ -56,7 +56,7 @@ class ListingOrder(Property):
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
             if isinstance(index, s.Slice):
-                return origins.of(frame, operation.base)
+                return origins.why(frame, operation.base)
             return order_of_field(origins, frame, number, "what is in {name} is put there in that order")
         if isinstance(operation, s.Item):
             return self._listed(origins, frame, operation) or CONTINUE

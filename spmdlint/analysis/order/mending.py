@@ -93,7 +93,7 @@ class Mending:
         if inside is None:
             plain = (s.Load, s.Attribute, s.Call, s.Subscript, s.Binary, s.Display, s.Collected)
             return number if isinstance(operation, plain) else None
-        unordered = [each for each in inside if self.sets.of(frame, each) is not None]
+        unordered = [each for each in inside if self.sets.why(frame, each) is not None]
         return self._target(frame, unordered[0], depth - 1) if len(unordered) == 1 and depth else None
 
     def _passed_on(self, frame: Frame, call: s.Call) -> list[int]:

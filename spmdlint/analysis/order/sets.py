@@ -64,7 +64,7 @@ class SetOrder(Property):
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
             sliced = isinstance(index, s.Slice)
-            return origins.of(frame, operation.base) if sliced else _in_table(origins, frame, operation)
+            return origins.why(frame, operation.base) if sliced else _in_table(origins, frame, operation)
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
@@ -89,7 +89,7 @@ class SetOrder(Property):
         else:
             places = list(elements(origins.ev, frame, operation.value, operation.index))
             places = places or list(in_rounds(origins.ev, frame, operation.value, operation.index))
-        return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+        return next((found for f, n in places if (found := origins.why(f, n)) is not None), None)
 
     @staticmethod
     def _reduces(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> bool:
@@ -108,7 +108,7 @@ class SetOrder(Property):
             return None
         found = origins.any_of(frame, sides)
         if operation.operator == "-" and _is_set(origins.ev, frame, operation.left):
-            found = origins.of(frame, operation.left)  # the difference keeps elements of the left set only
+            found = origins.why(frame, operation.left)  # the difference keeps elements of the left set only
         if found is None and _is_view(origins.ev, frame, *sides):
             text = "views of dictionary keys are combined into a set here"
             return Reason(Site(frame.ref, number), text, "set")
@@ -140,13 +140,13 @@ class SetOrder(Property):
                 short = callee.name.removeprefix("builtins.")
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found)
             if callee.name == "functools.reduce" and len(arguments) == 3:
-                return origins.of(frame, arguments[2])  # the set that the others are combined into
+                return origins.why(frame, arguments[2])  # the set that the others are combined into
             if callee.name == "builtins.sorted":
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
-            found = origins.of(frame, method.base)
+            found = origins.why(frame, method.base)
             return origins.step(frame, number, f".{method.name}() returns a set again", found) if found else None
         kept = through_method(origins.ev, frame, operation, "order")
         if kept:
@@ -181,7 +181,7 @@ def sorted_by_length(origins: Origins, frame: Frame, number: int, call: s.Call) 
     keys = [certain(origins.ev.value(frame, each.value)) for each in call.arguments if each.keyword == "key"]
     if not any(isinstance(key, External) and deeds().get(key.name) == "length" for key in keys):
         return None
-    found = origins.of(frame, call.arguments[0].value)
+    found = origins.why(frame, call.arguments[0].value)
     return (
         origins.step(frame, number, "it is sorted by length, and those of one length stay in that order", found)
         if found

@@ -80,12 +80,12 @@ class Columns(Property):
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements)
         if isinstance(operation, s.Collected):  # rows that are lists, or the arrays of a tree by their names
-            listed = self.order.of(frame, operation.element) if operation.kind == "list" else None
-            return listed or origins.of(frame, operation.element)
+            listed = self.order.why(frame, operation.element) if operation.kind == "list" else None
+            return listed or origins.why(frame, operation.element)
         if isinstance(operation, (s.Item, s.Subscript)):
             found = of_element(origins, frame, operation)
             base = operation.value if isinstance(operation, s.Item) else operation.base
-            return origins.of(frame, base) if found == CONTINUE else found
+            return origins.why(frame, base) if found == CONTINUE else found
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
@@ -98,12 +98,12 @@ class Columns(Property):
                 axis = passed(operation, "axis", known.positional)
                 place = constant(origins.ev.value(frame, axis)) if axis is not None else Constant(known.along)
                 across = place is not None and place.value not in _FIRST
-                found = self.order.of(frame, stacked) if across else None
-                found = found or origins.of(frame, stacked)
+                found = self.order.why(frame, stacked) if across else None
+                found = found or origins.why(frame, stacked)
                 return origins.step(frame, number, "an array is made of them", found) if found is not None else None
         method = frame.code.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ARRANGING:
-            return origins.of(frame, method.base)
+            return origins.why(frame, method.base)
         return CONTINUE
 
 
@@ -125,13 +125,13 @@ class HeldOrder(SetOrder):
         if isinstance(operation, s.FString):
             return origins.any_of(frame, operation.parts)
         if isinstance(operation, s.Collected) and operation.kind == "list":
-            held = origins.of(frame, operation.element)
+            held = origins.why(frame, operation.element)
             if held is not None:
                 return held
         if isinstance(operation, s.Call) and len(operation.arguments) == 1:
             method = frame.code.operations[operation.function]
             if isinstance(method, s.Attribute) and method.name == "join":
-                return origins.of(frame, operation.arguments[0].value)
+                return origins.why(frame, operation.arguments[0].value)
         return super().step(origins, frame, number, operation)
 
 
@@ -147,7 +147,7 @@ def listed_dimensions(
             for callee in evaluator.value(frame, call.function):
                 for position, keyword in table.get(callee.name, ()) if isinstance(callee, External) else ():
                     value = passed(call, keyword, (*("",) * position, keyword))
-                    reason = held.of(frame, value) if value is not None else None
+                    reason = held.why(frame, value) if value is not None else None
                     if value is not None and reason is not None:
                         name = callee.name if isinstance(callee, External) else ""
                         yield ListedDimensions(Site(ref, number), Site(ref, value), name, reason)

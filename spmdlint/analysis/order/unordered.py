@@ -93,7 +93,7 @@ class SetLoops:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            for entered in (frame, *islice(self.entries.of(ref), MAX_ENTERED)):
+            for entered in (frame, *islice(self.entries.frames(ref), MAX_ENTERED)):
                 yield from self._loops_of(entered)
             for block, position, call in frame.code.each(_READS):
                 if block not in live:
@@ -117,9 +117,9 @@ class SetLoops:
         if isinstance(frame.code.operations[operation.index], s.Const):
             return
         # Fewer values are in set order than differ between processes, so this is asked first.
-        reason = self.order.of(frame, operation.base)
+        reason = self.order.why(frame, operation.base)
         if reason is not None:
-            share = self.variance.of(frame, operation.index)
+            share = self.variance.why(frame, operation.index)
             if share is not None and share.kind == "data":
                 yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
 
@@ -220,7 +220,7 @@ class SetLoops:
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "mesh" and "devices" in known.positional:
                 devices = passed(operation, "devices", known.positional)
-                reason = self.held.of(frame, devices) if devices is not None else None
+                reason = self.held.why(frame, devices) if devices is not None else None
                 if reason is not None and devices is not None:
                     yield SetLoop(Site(frame.ref, number), Site(frame.ref, devices), reason, "mesh", known.name)
             if known is not None and known.kind == "spec":
@@ -228,7 +228,7 @@ class SetLoops:
             if known is None or known.kind != "collective" or known.axes is None:
                 continue
             axes = passed(operation, known.axes, known.positional)
-            reason = self.order.of(frame, axes) if axes is not None else None
+            reason = self.order.why(frame, axes) if axes is not None else None
             if reason is not None and axes is not None:
                 site = Site(frame.ref, number)
                 yield SetLoop(site, Site(frame.ref, axes), reason, "axis names", known.name)
@@ -244,7 +244,7 @@ class SetLoops:
             listed = isinstance(made, s.Call) or (isinstance(made, s.Collected) and made.kind != "set")
             if argument.star and (len(operation.arguments) > 1 or not listed):
                 continue  # only some of the dimensions: often at most one, depending on the rank of the array
-            reason = self.order.of(frame, argument.value)
+            reason = self.order.why(frame, argument.value)
             if isinstance(made, s.Collected) and reason is not None and reason.source.site.ref.path != frame.ref.path:
                 continue  # names of dimensions passed to a library, from anywhere
             if reason is not None:
@@ -260,7 +260,7 @@ class SetLoops:
                 yield from self._dimensions(frame, number, side)
             return
         for where, element in written_out(self.ev, frame, dimensions):
-            reason = self.order.of(where, element)
+            reason = self.order.why(where, element)
             if reason is not None:
                 site = Site(where.ref, element)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")

@@ -120,9 +120,9 @@ class Lives(Property):
             case s.DictDisplay(values=parts):
                 return self._alternatives(origins, frame, number, parts)
             case s.Collected(kind="dict"):
-                return origins.of(frame, operation.element)
+                return origins.why(frame, operation.element)
             case s.Collected(element=int(given)) | s.Yield(value=int(given)):
-                return self._elements(frame, number, origins.of(frame, given))
+                return self._elements(frame, number, origins.why(frame, given))
         return self._computed_by(origins, frame, number, operation)
 
     def _computed_by(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -132,7 +132,7 @@ class Lives(Property):
                 found = self._computed(origins, frame, number, parts, keeps=operation.operator != "@")
                 return Reason(Site(frame.ref, number), "it is computed from this", COMPUTED, found) if found else None
             case s.Unary(operator=operator, operand=operand) if operator not in _OF_OBJECTS:
-                return origins.of(frame, operand)
+                return origins.why(frame, operand)
             case s.Compare(operators=operators, operands=operands) if _OF_OBJECTS.isdisjoint(operators):
                 return self._computed(origins, frame, number, operands)
             case s.Compare() | s.Unary():
@@ -144,14 +144,14 @@ class Lives(Property):
         if isinstance(operation, s.Attribute) and not self.asked.lists:
             owners = origins.ev.value(frame, operation.base)
             if not any(isinstance(owner, (Instance, ModuleValue, External)) for owner in owners):
-                return origins.of(frame, operation.base)
+                return origins.why(frame, operation.base)
         if isinstance(operation, s.Parameter) and operation.name == _MESH and self.asked is ALL_DEVICES:
             gathers = any(ref.path == frame.ref.path for ref in origins.reach.calling(self.table.gatherers))
             if gathers and not origins.reach.callers.get(frame.ref):
                 return self._is("devices", frame, number, "this file gathers from all processes: it is their mesh")
         if isinstance(operation, s.Store):
             return None  # of the value itself, that was asked already
-        if not self.other or self.walks[self.asked, False].of(frame, number) is not None:
+        if not self.other or self.walks[self.asked, False].why(frame, number) is not None:
             return None
         return self._unknown(frame, number)
 
@@ -161,7 +161,7 @@ class Lives(Property):
         if operation.name.startswith("addressable_"):
             return self._is("own", frame, number, f".{operation.name} has what is on this process")
         if operation.name in self.table.views or (operation.name == "sharding" and not self.asked.lists):
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if operation.name in self.table.properties or (operation.name in self.table.listing and not self.asked.lists):
             return self._is("host", frame, number, "it is a value of the host")
         return CONTINUE
@@ -180,7 +180,7 @@ class Lives(Property):
         if place >= len(call.arguments):
             return CONTINUE
         with self.walk.outside(context):
-            return origins.of(context.caller, call.arguments[place].value)
+            return origins.why(context.caller, call.arguments[place].value)
 
     def _selected(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript | s.Item) -> Answer:
         base = operation.base if isinstance(operation, s.Subscript) else operation.value
@@ -204,10 +204,10 @@ class Lives(Property):
         if isinstance(root, s.Next) and isinstance(operation, s.Item):
             beside = self._beside(origins, frame, root.iterable, operation.index)
             if beside is not None:
-                return origins.of(frame, beside)
+                return origins.why(frame, beside)
         if self.asked is ALL_DEVICES and isinstance(operation, s.Subscript):
             return self._unknown(frame, number) if self.other else None
-        of_base = origins.of(frame, base)
+        of_base = origins.why(frame, base)
         element = _element_of(of_base)
         parts = isinstance(operation, s.Item) or (key is not None and isinstance(key.value, str))
         if parts or element is not of_base:
@@ -243,7 +243,7 @@ class Lives(Property):
                     inner = ev.free_frame(method.ref)
                     yields = ev.project.function(method.ref).generator
                     return self._yielded(origins, inner) if yields else origins.of_returns(inner)
-        return _element_of(origins.of(frame, iterable))
+        return _element_of(origins.why(frame, iterable))
 
     def _elements(self, frame: Frame, number: int, found: Reason | None) -> Reason | None:
         """The reason of an iterator whose elements live somewhere; a loop over it reads no array."""
@@ -274,7 +274,7 @@ class Lives(Property):
         return Reason(Site(frame.ref, number), "nothing is known of it", "unknown")
 
     def _ask(self, asked: Question, frame: Frame, number: int, *, other: bool | None = None) -> Reason | None:
-        return self.walks[asked, self.other if other is None else other].of(frame, number)
+        return self.walks[asked, self.other if other is None else other].why(frame, number)
 
     def _computed(
         self, origins: Origins, frame: Frame, number: int, given: Iterable[int], *, keeps: bool = True
@@ -287,7 +287,7 @@ class Lives(Property):
             return self._is("own", frame, number, "it is computed on one device of this process")
         if self.asked.decides != self.other:
             return _element_of(origins.any_of(frame, arrays))
-        found = [origins.of(frame, each) for each in arrays]
+        found = [origins.why(frame, each) for each in arrays]
         return _element_of(surest(found)) if all(found) else None
 
     def _own_unless(self, frame: Frame, number: int, arrays: Iterable[int]) -> Reason | None:
@@ -307,7 +307,7 @@ class Lives(Property):
             return axis is not None and (along is None or along.value not in (None, 0))
         if function in self.table.together:
             return False
-        return function == _MULTIPLY or typing_table().of(name) in _OF_EACH_ELEMENT
+        return function == _MULTIPLY or typing_table().typed(name) in _OF_EACH_ELEMENT
 
     # -- shardings
 
@@ -330,8 +330,8 @@ class Lives(Property):
         known = ev.knowledge.get(value.name)
         if known is not None and known.kind == "sharding" and known.mesh is not None:
             found = self._by_values(origins.ev, value, known.mesh, known.specs[0])
-            return found if found != CONTINUE else origins.of(made, value.site.number)
-        return origins.of(made, value.site.number)
+            return found if found != CONTINUE else origins.why(made, value.site.number)
+        return origins.why(made, value.site.number)
 
     def _by_values(self, ev: Evaluator, value: Applied, mesh: str, specs: str) -> Answer:
         """The place that the values of a mesh and of specs say; CONTINUE if the mesh is not known."""
@@ -372,7 +372,7 @@ class Lives(Property):
             said = self._split_by(origins.ev, frame, sharding)
             if said != CONTINUE:
                 return self._from(said, frame, number, "it is made for the devices of all processes")
-        return self._from(origins.of(frame, sharding), frame, number, "it is made with this sharding")
+        return self._from(origins.why(frame, sharding), frame, number, "it is made with this sharding")
 
     def _split_by(self, ev: Evaluator, frame: Frame, sharding: int) -> Answer:
         """Why the specs of a sharding split a global array, whatever its mesh; CONTINUE if they are not known."""
@@ -427,11 +427,11 @@ class Lives(Property):
     def _of_method(self, origins: Origins, frame: Frame, number: int, call: s.Call, method: s.Attribute) -> Answer:
         """The place of what a method of an array returns, which goes by the name of a function."""
         if self.asked.lists:
-            return origins.of(frame, method.base)
+            return origins.why(frame, method.base)
         if method.name in self.table.methods:
             return self._is("host", frame, number, f".{method.name}() gives a value of the host")
         if method.name.startswith("addressable_"):
-            return origins.of(frame, call.function)
+            return origins.why(frame, call.function)
         name = typing_table().methods.module + method.name
         if self.asked is ROWS and self._has_rows(origins.ev, frame, call, self.table.shapers.get(name, 0) - 1):
             return self._is("rows", frame, number, "it has a row for each device of this process")
@@ -443,7 +443,7 @@ class Lives(Property):
         if self.asked.lists:
             return self._listed(origins, frame, number, call, name, known)
         if name in table.passing and given:
-            passed_on = origins.of(frame, given[0])
+            passed_on = origins.why(frame, given[0])
             return _element_of(passed_on) if name == table.next else passed_on
         if name in table.from_mesh:
             mesh, spec = table.from_mesh[name]
@@ -468,7 +468,7 @@ class Lives(Property):
             return self._is("host", frame, number, f"{name} gives a value of the host")
         if not named(name, table.eager):
             return CONTINUE
-        typed = typing_table().of(name)
+        typed = typing_table().typed(name)
         arrays = given[:1] if typed == "linear" else given
         return self._computed(origins, frame, number, arrays, keeps=self.keeps(origins.ev, frame, call, name))
 
@@ -501,7 +501,7 @@ class Lives(Property):
             return self._is("devices", frame, number, f"{name}() takes all devices")
         if listed is None and call.arguments and (name in table.passing or named(name, table.host)):
             listed = call.arguments[0].value
-        return origins.of(frame, listed) if listed is not None else CONTINUE
+        return origins.why(frame, listed) if listed is not None else CONTINUE
 
     def _made(self, origins: Origins, frame: Frame, number: int, call: s.Call, known: Known) -> Answer:
         """The place of a sharding, of a spec, of the results of a function that is compiled, or of what is mapped."""
@@ -517,7 +517,7 @@ class Lives(Property):
             return self._names_axes(frame, number, frozenset((named,)) if named is not None else None)
         if known.kind in ("jit", "currying"):
             sharding = passed(call, "out_shardings", known.positional)
-            return origins.of(frame, sharding) if sharding is not None else CONTINUE
+            return origins.why(frame, sharding) if sharding is not None else CONTINUE
         if known.kind == "apply" and known.leaves is not None and len(call.arguments) > 1:
             return self._mapped(origins, frame, number, call)
         return CONTINUE
@@ -554,7 +554,7 @@ class Lives(Property):
         shardings = self._out_shardings(origins, frame, call)
         if shardings is not None:
             found = self._of_values(origins, shardings)
-            found = found if found != CONTINUE else origins.of(frame, call.function)
+            found = found if found != CONTINUE else origins.why(frame, call.function)
             return self._from(found, frame, number, f"what {callee.name} compiled gives it")
         taken = origins.ev.argument(callee, "in_shardings") if known.kind == "jit" else None
         if taken and taken != {Constant(None)}:
@@ -564,7 +564,7 @@ class Lives(Property):
         if known.kind == "map":
             if known.mesh is not None:
                 found = self._by_values(origins.ev, callee, known.mesh, "out_specs")
-                found = found if found != CONTINUE else origins.of(frame, call.function)
+                found = found if found != CONTINUE else origins.why(frame, call.function)
                 return self._from(found, frame, number, f"what {callee.name} maps gives it")
             return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
         if known.kind not in ("jit", "transform"):

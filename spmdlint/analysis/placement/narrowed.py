@@ -85,22 +85,22 @@ class Narrowed:
                 weakest = each[0][0]
                 yield Said(test, weakest.name, weakest.value, weakest.here, all(one[0].host for one in each))
         elif isinstance(operation, s.Attribute) and operation.name == _ALL_HERE:
-            yield from self._of(frame, test, operation.base, here=way)
+            yield from self._on_array(frame, test, operation.base, here=way)
         elif isinstance(operation, s.Call) and len(operation.arguments) > 1:
             value, asked = (argument.value for argument in operation.arguments[:2])
             callee, kind = self.ev.callee(frame, operation), self.ev.value(frame, asked)
             if callee == External("builtins.getattr") and kind == {Constant(_ALL_HERE)}:
-                yield from self._of(frame, test, value, here=way)
+                yield from self._on_array(frame, test, value, here=way)
             elif callee == External("builtins.isinstance"):
                 yield from self._of_kind(frame, test, value, certain(kind), way)
 
     def _of_kind(self, frame: Frame, test: int, value: int, kind: Value | None, way: bool) -> Iterator[Said]:
         host = reading().classes.get(kind.name) if isinstance(kind, External) else None
         if host is not None:
-            yield from self._of(frame, test, value, here=host == way, host=True)
+            yield from self._on_array(frame, test, value, here=host == way, host=True)
 
     @staticmethod
-    def _of(frame: Frame, test: int, value: int, *, here: bool, host: bool = False) -> Iterator[Said]:
+    def _on_array(frame: Frame, test: int, value: int, *, here: bool, host: bool = False) -> Iterator[Said]:
         load = frame.code.operations[value]
         if isinstance(load, s.Load):
             yield Said(test, load.name, value, here, host)

@@ -70,12 +70,12 @@ class Placement:
 
     def likely(self, asked: Question, frame: Frame, number: int) -> Reason | None:
         """Why a value may live in one of some places."""
-        return self._walks[asked, False].of(frame, number)
+        return self._walks[asked, False].why(frame, number)
 
     def surely(self, asked: Question, frame: Frame, number: int) -> Reason | None:
         """Why a value certainly lives in one of some places."""
         found, other = self.likely(asked, frame, number), self._walks[asked, True]
-        return found if found is not None and other.of(frame, number) is None and not other.cut else None
+        return found if found is not None and other.why(frame, number) is None and not other.cut else None
 
     def passing(self, asked: Question, frame: Frame, number: int) -> Iterator[tuple[tuple[CallEdge, ...], Reason]]:
         """The calls, outermost first, as seen from which a value in a function surely lives in one of some places."""

@@ -107,7 +107,7 @@ def reads_own_file(raised: Raised, content: Origins, frame: Frame, number: int, 
     """Why a call reads a file of this process's own, so that no other process meets the same failure."""
     method = frame.code.operations[call.function]
     if isinstance(method, s.Attribute) and method.name in WHOLE_FILES:
-        found = content.of(frame, method.base)
+        found = content.why(frame, method.base)
     elif raised.reads(frame, number, call):
         found = content.any_of(frame, [argument.value for argument in call.arguments[:1]])
     else:

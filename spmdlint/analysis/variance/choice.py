@@ -36,7 +36,7 @@ class Choice(Property):
         if isinstance(operation, s.Attribute):
             # The methods of objects of several classes are different functions.
             objects = (value for value in origins.ev.value(frame, operation.base) if isinstance(value, Instance))
-            return (len({each.cls for each in objects}) > 1 and origins.of(frame, operation.base)) or CONTINUE
+            return (len({each.cls for each in objects}) > 1 and origins.why(frame, operation.base)) or CONTINUE
         kinds = (s.Load, s.Store, s.Attribute, s.Parameter, s.Call, s.Import)
         return CONTINUE if isinstance(operation, kinds) else None
 
@@ -59,5 +59,5 @@ class Choice(Property):
         return None
 
     def _by(self, frame: Frame, test: int) -> Reason | None:
-        found = self.facets.content.of(frame, test)
+        found = self.facets.content.why(frame, test)
         return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None

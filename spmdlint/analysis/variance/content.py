@@ -103,7 +103,7 @@ class Variance(Property):
                 return found
             if isinstance(operation, s.Item):
                 beside = side_by_side(origins, frame, operation)
-                whole = origins.of(frame, beside) if beside is not None else None
+                whole = origins.why(frame, beside) if beside is not None else None
                 yielded = whole or of_round(origins, frame, number, shared=True)
                 if beside is not None or yielded is not None:
                     return yielded
@@ -129,7 +129,7 @@ class Variance(Property):
     def _by_control(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         """Why a value varies because of the control flow that led to it."""
         if isinstance(operation, s.Caught):
-            return self.caught.of_own_data(origins, frame, number) or self.raised.reason(frame, number)
+            return self.caught.of_own_data(origins, frame, number) or self.raised.why(frame, number)
         if not isinstance(operation, s.Load):
             return CONTINUE
         return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
@@ -169,10 +169,10 @@ class Variance(Property):
         found = self._part(origins, frame, operation)
         if found is None and operation.name in _SIZES:
             part = frame.code.operations[operation.base]
-            described = self.facets.length.of(frame, part.index) if isinstance(part, s.Subscript) else None
-            found = described or self.facets.length.of(frame, operation.base)
+            described = self.facets.length.why(frame, part.index) if isinstance(part, s.Subscript) else None
+            found = described or self.facets.length.why(frame, operation.base)
         if found is None and operation.name in NUMBERS:
-            found = self.facets.own_device.of(frame, operation.base)
+            found = self.facets.own_device.why(frame, operation.base)
         return found or CONTINUE
 
     @staticmethod
@@ -181,7 +181,7 @@ class Variance(Property):
         bases = origins.ev.value(frame, operation.base)
         if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
             return None
-        found = origins.of(frame, operation.base)
+        found = origins.why(frame, operation.base)
         if found is None or found.kind in ("data", "named"):
             return found
         made = any(isinstance(v, (Applied, Called, Member)) for v in bases)
@@ -198,8 +198,8 @@ class Variance(Property):
             return parts
         if isinstance(iterable, s.Call) and origins.ev.may_do(frame, iterable, "range"):
             start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
-            return origins.of(frame, start) if start is not None else None
-        found = origins.of(frame, operation.iterable) or self._yielded(origins, frame, number)
+            return origins.why(frame, start) if start is not None else None
+        found = origins.why(frame, operation.iterable) or self._yielded(origins, frame, number)
         return found or self._likely(frame, number)
 
     @staticmethod
@@ -242,7 +242,7 @@ class Variance(Property):
             return None
         if same_behind_bars(self.conditions, frame, (operation.body, operation.orelse)):
             return None
-        return origins.of(frame, operation.test)
+        return origins.why(frame, operation.test)
 
     @staticmethod
     def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -265,7 +265,7 @@ class Variance(Property):
     ) -> Reason | None:
         """Why the result of an operator varies."""
         rows = _counted(frame, operation)
-        found = self.facets.length.of(frame, rows) if rows is not None else None
+        found = self.facets.length.why(frame, rows) if rows is not None else None
         found = found or origins.any_of(frame, _operands(frame, operation)) or self.sources.of_name(frame, number)
         if found is None and isinstance(operation, s.Subscript):
             return of_item(origins, frame, operation)
@@ -318,7 +318,7 @@ class Variance(Property):
             owner = self.knowledge.get(callee.name.rpartition(".")[0]) if known is None else None
             method = frame.code.operations[operation.function]
             if owner is not None and owner.attribute and isinstance(method, s.Attribute):
-                return origins.of(frame, method.base)  # a method of a text or the like, which the attribute holds
+                return origins.why(frame, method.base)  # a method of a text or the like, which the attribute holds
             part = holds_part(origins, frame, number, operation, known)
             return part or self._of_library(origins, frame, number, callee.name, operation)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
@@ -355,7 +355,7 @@ class Variance(Property):
         """Why the result of a method of a library's or an unknown object varies."""
         arguments = [argument.value for argument in operation.arguments]
         if method.name in _WRITERS:
-            return self._stamp(frame, number, origins.of(frame, method.base))
+            return self._stamp(frame, number, origins.why(frame, method.base))
         if method.name in _JOINERS:
             return origins.any_of(frame, (method.base, *arguments))
         if method.name in _LOOKUPS and arguments:
@@ -366,18 +366,18 @@ class Variance(Property):
             return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.counts:
-            found, held = self.facets.length.of(frame, method.base), origins.of(frame, method.base)
+            found, held = self.facets.length.why(frame, method.base), origins.why(frame, method.base)
             shares = self.knowledge.get(source_function(origins.ev, held)) if held is not None else None
             if found is not None or held is None or (shares is not None and shares.own):
                 return self._counted(frame, number, found)
         part = holds_part(origins, frame, number, operation, known)
-        found = part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
+        found = part or shared_out(origins, frame, number, operation) or origins.why(frame, method.base)
         found = found or origins.any_of(frame, through_method(origins.ev, frame, operation, "content"))
         return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
         """The position of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""
-        if self.facets.own_device.of(frame, method.base) is not None:
+        if self.facets.own_device.why(frame, method.base) is not None:
             return None
         return self.facets.own_device.any_of(frame, arguments)
 
@@ -391,7 +391,7 @@ class Variance(Property):
                 return origins.of_special(frame, number, arguments[0], "__len__")  # not what iterating over it gives
             return self._counted(frame, number, self.facets.length.any_of(frame, arguments))
         if name == "builtins.dict" and arguments:
-            return origins.of(frame, arguments[0])
+            return origins.why(frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
         if elements().get(name) == "minimum" and capped(origins, frame, arguments):

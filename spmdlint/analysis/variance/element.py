@@ -140,14 +140,14 @@ def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: i
         if not isinstance(call, s.Call) or not isinstance(callee, FunctionValue):
             continue
         if callee.ref == where.ref:
-            return origins.within(where, frame, root, lambda: origins.of(where, number))
+            return origins.within(where, frame, root, lambda: origins.why(where, number))
         inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, call), frame.depth + 1)
         given = returns(origins.ev, inner) if inner is not None else ()
         ways = [v for _, v in given if inner is not None and v is not None and _runs(origins, inner, v, where.ref)]
         asks = (partial(_of_place, origins, base=value, where=where, number=number) for value in ways)
         if ways:  # through another function, as that of a decorator
             return surest(origins.in_call(frame, root, call, callee, ask) for ask in asks)
-    return origins.of(where, number)
+    return origins.why(where, number)
 
 
 def _runs(origins: Origins, frame: Frame, number: int, ref: FunctionRef) -> bool:

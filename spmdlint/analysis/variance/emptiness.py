@@ -40,7 +40,7 @@ class Emptiness(Property):
         """A window or a stride by the process index, where the author tests whether anything is left for it."""
         cut = cut_by(self.facets.content.ev, frame, operation.index)
         start = cut.lower if cut is not None else None
-        found = self.facets.content.of(frame, start) if start is not None else None
+        found = self.facets.content.why(frame, start) if start is not None else None
         if found is None or not tells_who(found):
             return None
         return Reason(Site(frame.ref, number), "nothing is left in it on some processes", "group", found)
@@ -66,7 +66,7 @@ def of_question(empty: Origins, frame: Frame, test: int) -> Reason | None:
         asks = isinstance(zero, s.Const) and zero.value in (0, 1)
         return _of_count(empty, frame, operation.operands[0]) if asks else None
     if isinstance(operation, (s.Load, s.Attribute)):
-        return empty.of(frame, test)
+        return empty.why(frame, test)
     return _of_count(empty, frame, test)
 
 
@@ -74,7 +74,7 @@ def _of_count(empty: Origins, frame: Frame, number: int) -> Reason | None:
     call = empty.ev.function(frame).operations[number]
     if not isinstance(call, s.Call) or len(call.arguments) != 1:
         return None
-    return empty.of(frame, call.arguments[0].value) if empty.ev.may_do(frame, call, "length") else None
+    return empty.why(frame, call.arguments[0].value) if empty.ev.may_do(frame, call, "length") else None
 
 
 def filters(origins: Origins, frame: Frame, collected: s.Collected) -> list[int]:

@@ -184,7 +184,7 @@ def capped(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
 
     Hosts of one job have much the same processors, and the cap is meant to be what decides.
     """
-    found = [origins.of(frame, argument) for argument in arguments]
+    found = [origins.why(frame, argument) for argument in arguments]
     varying = [reason.source for reason in found if reason is not None]
     return 0 < len(varying) < len(found) and all(_is_cappable(origins.ev, source) for source in varying)
 
@@ -198,7 +198,7 @@ def _is_cappable(ev: Evaluator, source: Reason) -> bool:
 
 def raised_to_what_is_alike(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
     """Whether this is ``max(len(mine), longest)``, which is ``longest`` on all, unless that is a mere literal."""
-    found = [origins.of(frame, argument) for argument in arguments]
+    found = [origins.why(frame, argument) for argument in arguments]
     parts = [reason for reason in found if reason is not None]
     if not parts or len(parts) == len(found) or any(reason.kind not in _PARTS for reason in parts):
         return False

@@ -62,8 +62,8 @@ class Facets:
 
     def varies(self, frame: Frame, number: int) -> bool:
         """Whether a value, or how many elements it has, differs between processes for a known reason."""
-        return self.content.of(frame, number) is not None or self.length.of(frame, number) is not None
+        return self.content.why(frame, number) is not None or self.length.why(frame, number) is not None
 
     def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes a different number of iterations on each process."""
-        return self._lengths.iterated.of(self.length, frame, iterable)
+        return self._lengths.iterated.why(self.length, frame, iterable)

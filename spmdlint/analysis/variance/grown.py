@@ -77,7 +77,7 @@ class Grown:
                     sifted = of_tests(content, frame, number, (deciding.test,), _rounds(frame, deciding.block))
                     if sifted is not None:
                         return sifted
-                found = content.of(frame, branch.test) or of_question(self.facets.emptiness, frame, branch.test)
+                found = content.why(frame, branch.test) or of_question(self.facets.emptiness, frame, branch.test)
                 if found is None or (in_loop and found.source is not found):
                     continue
                 if tells_when(found) or (tells_who(found) and not in_loop):

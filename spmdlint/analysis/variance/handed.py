@@ -58,7 +58,7 @@ class Handed:
                 continue
             if isinstance(callee, Applied) and known.by_hand:
                 for value in self._rows(callee, operation):
-                    for origin in self._made.of(frame, value, given=False):
+                    for origin in self._made.parts(frame, value, given=False):
                         yield origin, Site(frame.ref, number)
             elif isinstance(callee, External) and known.gathers:
                 counted = self._counted(frame, operation.arguments[0].value)
@@ -110,7 +110,7 @@ class Handed:
             if not isinstance(operation, s.Call):
                 continue
             for value in self._parts(frame, operation):
-                for origin in self._made.of(frame, value, given=True):
+                for origin in self._made.parts(frame, value, given=True):
                     yield origin, Site(frame.ref, number)
 
     def _parts(self, frame: Frame, operation: s.Call) -> Iterator[int]:

@@ -24,7 +24,7 @@ class Inside(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Collected):
-            return self.facets.length.of(frame, operation.element)
+            return self.facets.length.why(frame, operation.element)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
@@ -45,14 +45,14 @@ class Inside(Property):
                 return origins.any_of(frame, arguments) if holds else None
         method = frame.code.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _VIEWS and not arguments:
-            return origins.of(frame, method.base)
+            return origins.why(frame, method.base)
         return CONTINUE
 
     def _filled(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
         """Why what is put into a dictionary, under some key, has a different length."""
         for place in filling_of(origins.ev, frame, number):
             put = frame.code.operations[place]
-            found = self.facets.length.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
+            found = self.facets.length.why(frame, put.value) if isinstance(put, s.StoreSubscript) else None
             if found is not None:
                 return origins.step(frame, place, f"it is put into {load.name!r}", found)
         return None
@@ -65,7 +65,7 @@ def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscri
         return None
     if isinstance(index.value, str) and any(entries(length.ev, frame, subscript.base, index.value)):
         return of_entry(length, frame, subscript.base, index.value)
-    return inside.of(frame, subscript.base)
+    return inside.why(frame, subscript.base)
 
 
 def of_round(inside: Origins, frame: Frame, taken: s.Next | s.Item) -> Reason | None:
@@ -76,4 +76,4 @@ def of_round(inside: Origins, frame: Frame, taken: s.Next | s.Item) -> Reason | 
     if not isinstance(step, s.Next) or not isinstance(method, s.Attribute):
         return None
     values = method.name == "items" and taken.index == 1 if isinstance(taken, s.Item) else method.name == "values"
-    return inside.of(frame, method.base) if values else None
+    return inside.why(frame, method.base) if values else None

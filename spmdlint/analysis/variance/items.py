@@ -37,7 +37,7 @@ def of_lookup(origins: Origins, frame: Frame, base: int, index: int) -> Reason |
     key = constant(origins.ev.value(frame, index))
     for inside, number in _puts(origins, frame, base):
         for value in _put_under(origins, inside, number, key):
-            found = origins.of(inside, value)
+            found = origins.why(inside, value)
             if found is not None:
                 return origins.step(inside, number, "it is put under a key here", found)
     return of_entry(origins, frame, base, key.value) if key is not None else None

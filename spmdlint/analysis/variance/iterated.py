@@ -29,9 +29,9 @@ class Iterated:
     def __init__(self, length: Length) -> None:
         self.length = length
 
-    def of(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
+    def why(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes a different number of iterations; objects count by their ``__iter__``."""
-        found = origins.of(frame, iterable)
+        found = origins.why(frame, iterable)
         if found is not None:
             return found
         for value in ordered(origins.ev.value(frame, iterable)):
@@ -64,7 +64,7 @@ class Iterated:
             for number, call in inside.code.calls_named(_NEXT).items():
                 ends = len(call.arguments) == 1 and not handles(origins.ev, inside, number, "StopIteration")
                 if ends and origins.ev.may_call(inside, call, reading().next):
-                    found = self.of(origins, inside, call.arguments[0].value)
+                    found = self.why(origins, inside, call.arguments[0].value)
                     if found is not None:
                         return origins.step(inside, number, "it ends where this does", found)
         return None
@@ -107,11 +107,11 @@ class Iterated:
                 continue
             name = function.name
             if isinstance(operation, s.Next):
-                found = origins.of(frame, operation.iterable)
+                found = origins.why(frame, operation.iterable)
                 if found is not None:
                     return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
             else:
-                found = _ends(self.length.facets.content.of(frame, test))
+                found = _ends(self.length.facets.content.why(frame, test))
                 if found is not None and not tells_who(found):
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
         found = self._delegated(origins, frame) or self._until_left(frame, yields)
@@ -123,7 +123,7 @@ class Iterated:
         for number, operation in frame.code.of_kind(s.Yield):
             lives = frame.code.function.block_of[number] in origins.ev.live_blocks(frame)
             if lives and operation.delegate and operation.value is not None:
-                found = self.of(origins, frame, operation.value)
+                found = self.why(origins, frame, operation.value)
                 if found is not None:
                     text = f"{frame.code.function.name}() yields once for each of these"
                     return origins.step(frame, operation.value, text, found)

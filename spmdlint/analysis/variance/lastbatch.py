@@ -63,20 +63,20 @@ class LastBatch(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Next):
-            if self.lengths.iterated.of(self.facets.length, frame, operation.iterable) is not None:
+            if self.lengths.iterated.why(self.facets.length, frame, operation.iterable) is not None:
                 return None  # the loop itself makes a different number of iterations, and is reported for that
-            return origins.of(frame, operation.iterable)
+            return origins.why(frame, operation.iterable)
         if isinstance(operation, s.Item):
-            return origins.of(frame, operation.value)
+            return origins.why(frame, operation.value)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
             if isinstance(index, s.Slice):
                 return self._window(origins, frame, number, operation, index)
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, s.Collected):
-            return origins.of(frame, operation.element) if operation.kind != "set" else None
+            return origins.why(frame, operation.element) if operation.kind != "set" else None
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
         if isinstance(operation, s.Load):
@@ -101,7 +101,7 @@ class LastBatch(Property):
         if method.name in _BUCKETS and not any(a.keyword in _FIXED for a in operation.arguments):
             return self._by_length(frame, number, method.base)
         if method.name in BATCHERS:
-            return self._batched(frame, number, operation, self.facets.length.of(frame, method.base))
+            return self._batched(frame, number, operation, self.facets.length.why(frame, method.base))
         if method.name in SHARDERS:
             share = self.facets.content.any_of(frame, arguments)
             if share is not None and share.kind == "identity" and self._is_batched(origins, frame, method.base):
@@ -125,7 +125,7 @@ class LastBatch(Property):
             )
         if known is not None and known.gives_global and known.local is not None:
             part = passed(operation, known.local, known.positional)
-            return origins.of(frame, part) if part is not None else None
+            return origins.why(frame, part) if part is not None else None
         if name in _MAPPERS:
             keeps = arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))
             return origins.any_of(frame, arguments[1:]) if keeps else None
@@ -133,7 +133,7 @@ class LastBatch(Property):
 
     def _by_length(self, frame: Frame, number: int, base: int) -> Reason | None:
         """Batches that are as long as their longest example, made from this process's part of the data."""
-        part = self.facets.content.of(frame, base)
+        part = self.facets.content.why(frame, base)
         if part is None or part.kind != "data":
             return None
         text = "each batch is as long as the longest of this process's own examples in it"
@@ -196,10 +196,10 @@ class LastBatch(Property):
             text = "the last batch may be short, and then each process's own part of it has a size of its own"
             return Reason(Site(frame.ref, number), text, REMAINDER, own)
         loop = self._loop(frame, index)
-        part = self.facets.length.of(frame, operation.base) if loop is not None else None
+        part = self.facets.length.why(frame, operation.base) if loop is not None else None
         if loop is None or part is None or part.kind != "data":
             return None
-        if self.facets.content.of(frame, loop.arguments[1].value) is None:
+        if self.facets.content.why(frame, loop.arguments[1].value) is None:
             return None
         window = self._cut_in_a_loop(frame, number)
         if window is None or not window.may_be_short(function.block_of[number]):
@@ -237,7 +237,7 @@ class LastBatch(Property):
             for each in frame.code.function.blocks[block].operations:
                 yielded = operations[each]
                 found = (
-                    origins.of(frame, yielded.value)
+                    origins.why(frame, yielded.value)
                     if isinstance(yielded, s.Yield) and yielded.value is not None
                     else None
                 )
@@ -281,7 +281,7 @@ def of_short_batch(
     """
     if index.lower is None or index.upper is None or index.step is not None:
         return None
-    place = content.of(frame, index.lower)
+    place = content.why(frame, index.lower)
     if place is None or place.kind != "identity" or not Windows(content).follows(frame, index.lower, index.upper):
         return None
     return place if _is_short(content, frame, operation.base, is_batched) else None
@@ -327,4 +327,4 @@ def _goes_to_the_end(content: Origins, frame: Frame, operation: s.Subscript, cut
         return False
     counted = [argument.value for argument in end.arguments]
     same = len(counted) == 1 and Windows(content).conditions.same(frame, counted[0], operation.base)
-    return same and content.of(frame, operation.base) is None
+    return same and content.why(frame, operation.base) is None

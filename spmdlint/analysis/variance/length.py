@@ -105,7 +105,7 @@ class Length(Property):
         if isinstance(operation, s.Load):
             size = self._asked(frame, number, operation)
             if size is not None:
-                return self.facets.content.of(frame, size)
+                return self.facets.content.why(frame, size)
             found = self._filled(origins, frame, number, operation)
             return found or self.grown.of_name(self.facets.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
@@ -116,7 +116,7 @@ class Length(Property):
             arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
             if not of_other_lengths(*arms):
                 return CONTINUE
-            found = self.facets.content.of(frame, operation.test)
+            found = self.facets.content.why(frame, operation.test)
             return found if found is not None and tells_who(found) else None
         if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.Enter)):
             return CONTINUE
@@ -149,7 +149,7 @@ class Length(Property):
         """Why two lists joined together differ in length; ``rows + [0] * (size - len(rows))`` has that size."""
         size = size_reached(self.facets.content.ev, frame, operation)
         if size is not None:
-            return self.facets.content.of(frame, size)
+            return self.facets.content.why(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
     def _asked(self, frame: Frame, place: int, load: s.Load) -> int | None:
@@ -163,7 +163,7 @@ class Length(Property):
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
         for number, iterable in fillings(origins.ev, frame, place):
-            found = self.iterated.of(origins, frame, iterable)
+            found = self.iterated.why(origins, frame, iterable)
             if found is not None:
                 return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
             found = self.of_dealt(origins, frame, (number,))
@@ -179,7 +179,7 @@ class Length(Property):
                 for method in sorted({m for m, _ in objects.attribute_stores(cls.ref).get(field.name, ())}):
                     inside = origins.frame_of(method)
                     for number, iterable in fillings_of_field(origins.ev, inside, field.name):
-                        found = self.iterated.of(origins, inside, iterable)
+                        found = self.iterated.why(origins, inside, iterable)
                         if found is not None:
                             text = f"{field.name!r} gets elements for each of these"
                             return origins.step(inside, number, text, found)
@@ -187,7 +187,7 @@ class Length(Property):
 
     def of_dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
         """Why what is kept of a loop's elements differs in number: they are dealt by ``if i % n == rank``."""
-        found = self.strided.of(self.facets.content, frame, places)
+        found = self.strided.stride(self.facets.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
             return None
         return self._data(found[0], frame, found[1], "dealt out by process index, with the remainder not distributed")
@@ -213,11 +213,11 @@ class Length(Property):
             return self._slice(origins, frame, number, operation, cut)
         if isinstance(index, s.Const) and isinstance(index.value, str):
             # One of the arrays in a file, or in a dictionary.
-            return origins.of(frame, operation.base) or of_item(self.facets.inside, origins, frame, operation)
+            return origins.why(frame, operation.base) or of_item(self.facets.inside, origins, frame, operation)
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and deals(origins.ev, value) and not divided(origins, value):
                 return self._data(
-                    self.facets.content.of(frame, operation.index), frame, number, "split by process index"
+                    self.facets.content.why(frame, operation.index), frame, number, "split by process index"
                 )
         masked = by_index(origins.ev, frame, number, operation.index)
         found = self._selected(frame, masked, (operation.index, operation.base))
@@ -225,9 +225,9 @@ class Length(Property):
 
     def _distinct(self, origins: Origins, frame: Frame, number: int, given: int) -> Reason | None:
         """Why a call that takes the distinct elements of a value gives a different number of them."""
-        found = self.facets.content.of(frame, given)
+        found = self.facets.content.why(frame, given)
         if found is None or found.kind != "data":
-            return origins.of(frame, given)
+            return origins.why(frame, given)
         text = "how many distinct elements there are depends on this process's part of the data"
         return origins.step(frame, number, text, found)
 
@@ -259,13 +259,15 @@ class Length(Property):
             found = windows.differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by process index")
         end = index.lower if index.lower is not None else index.upper
-        cut = self.facets.content.of(frame, end) if end is not None else None
-        rest = index.upper is None and cut is None  # it is as much shorter than the whole on every process
-        return origins.of(frame, operation.base) if rest else self._data(cut, frame, number, "cut at the process index")
+        cut = self.facets.content.why(frame, end) if end is not None else None
+        if index.upper is None and cut is None:  # it is as much shorter than the whole on every process
+            return origins.why(frame, operation.base)
+        return self._data(cut, frame, number, "cut at the process index")
 
     def _of_what(self, frame: Frame, shared: int, found: Reason | None) -> Reason | None:
         """The reason for a share, with what is shared in front of it if that is made elsewhere."""
-        made = self.facets.made.of(frame, shared) if found is not None and found.kind in ("identity", "group") else None
+        shares = found is not None and found.kind in ("identity", "group")
+        made = self.facets.made.why(frame, shared) if shares else None
         if found is None or made is None or made.source.site.ref == frame.ref:
             return found
         return Reason(made.source.site, made.source.text, found.kind, found)
@@ -316,11 +318,11 @@ class Length(Property):
         if kept:
             return origins.any_of(frame, kept)
         if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
-            found = self.facets.content.of(frame, arguments[0])
+            found = self.facets.content.why(frame, arguments[0])
             if found is not None and found.kind in ("data", "files"):
                 return origins.step(frame, number, "this many elements are taken", found)
             enough = extended(origins, frame, method.base) or is_agreed(origins.ev, frame, arguments[0])
-            return None if enough else origins.of(frame, method.base)
+            return None if enough else origins.why(frame, method.base)
         if lists_folder(origins.ev, frame, method):
             own = self._from_own(frame, number, [method.base], "listed from its own folder")
             if own is not None:
@@ -345,7 +347,7 @@ class Length(Property):
         if name in _READERS and arguments:
             return self._from_own(frame, number, arguments[:1], "read from its own file")
         if name == reading().next and arguments:
-            return self.facets.inside.of(frame, arguments[0])
+            return self.facets.inside.why(frame, arguments[0])
         if name == _CHAINED and arguments:
             return self._chained(origins, frame, number)
         shape = shape_given(self.knowledge, name, call)
@@ -357,7 +359,7 @@ class Length(Property):
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
             if cut is not None:
-                return self.iterated.of(origins, frame, cut)
+                return self.iterated.why(origins, frame, cut)
         kept = through(self.knowledge, name, call, "size")
         if kept:
             letters = of_mapped(self.facets.content, frame, number, arguments)
@@ -374,7 +376,7 @@ class Length(Property):
             return None
         content, sifts = self.facets.content, elements().get(name) == "filter"
         found = sifted.of_filter(content, frame, number, list(arguments)) if sifts else None
-        each = (self.iterated.of(origins, frame, argument) for argument in arguments)
+        each = (self.iterated.why(origins, frame, argument) for argument in arguments)
         found = found or next((reason for reason in each if reason is not None), None)
         if found is None or elements().get(name) != "zip":
             return found
@@ -398,7 +400,7 @@ class Length(Property):
     def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """Why the total number of elements in several examples differs."""
         call = frame.code.operations[number]
-        found = self.facets.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
+        found = self.facets.content.why(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
         text = "this is as long as all of this process's examples together"
         return origins.step(frame, number, text, found) if found is not None and found.kind == "data" else None
 
@@ -406,8 +408,8 @@ class Length(Property):
         """Why the number of rows in an array of this shape differs."""
         sizes = self.facets.content.ev.function(frame).operations[shape]
         if isinstance(sizes, s.Display):
-            return self.facets.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
-        return self.facets.content.of(frame, shape)
+            return self.facets.content.why(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
+        return self.facets.content.why(frame, shape)
 
     def _range(self, frame: Frame, number: int, first: int) -> Reason | None:
         """Why a range differs in length: like a slice with the same ends; a varying start alone may be anywhere.
@@ -431,15 +433,15 @@ class Length(Property):
     def _cut(self, origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
         """Why what ``islice`` takes differs in length: by its ends, as a range does, or by the stride of its steps."""
         if len(arguments) == 2 and has_no_end(self.facets.content, frame, arguments[1]):
-            return self.iterated.of(origins, frame, arguments[0])
+            return self.iterated.why(origins, frame, arguments[0])
         if len(arguments) < 4:
             return self._range(frame, number, first=1)
         shared = resolved(self.facets.content.ev, frame, arguments[0])
         if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
             return None  # what was cut before it is shared out may well divide
         how = "a stride by process index, with the remainder not distributed"
-        found = self._of_what(frame, arguments[0], self.facets.content.of(frame, arguments[1]))
-        return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
+        found = self._of_what(frame, arguments[0], self.facets.content.why(frame, arguments[1]))
+        return self._data(found, frame, number, how) or origins.why(frame, arguments[0])
 
     def _islice(self, frame: Frame, number: int) -> int | None:
         """What ``islice(iterator, n)`` takes from; fewer elements than asked for mean that the end is reached."""

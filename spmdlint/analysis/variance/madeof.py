@@ -42,14 +42,14 @@ class MadeOf:
         self.ev = evaluator
         self._looks: dict[FunctionRef, frozenset[str]] = {}
 
-    def of(self, frame: Frame, number: int, *, given: bool) -> Iterator[int]:
+    def parts(self, frame: Frame, number: int, *, given: bool) -> Iterator[int]:
         """The operations that the parts of a value come from.
 
         ``given``: include parameters and results of calls; without it, only elements of loops and results of ``next``.
         """
-        return self._of(frame, number, given, _DEPTH)
+        return self._parts(frame, number, given, _DEPTH)
 
-    def _of(self, frame: Frame, number: int, given: bool, depth: int) -> Iterator[int]:
+    def _parts(self, frame: Frame, number: int, given: bool, depth: int) -> Iterator[int]:
         function = frame.code.function
         operation = function.operations[number]
         if depth == 0:
@@ -57,16 +57,16 @@ class MadeOf:
         if self._is_element(frame, operation):
             yield number
         elif isinstance(operation, (s.Store, s.Item)):
-            yield from self._of(frame, operation.value, given, depth - 1)
+            yield from self._parts(frame, operation.value, given, depth - 1)
         elif isinstance(operation, s.Load) and function.binds(operation.name):
             for store in sorted(self.ev.reaching(frame, number, operation.name)):
-                yield from self._of(frame, store, given, depth - 1)
+                yield from self._parts(frame, store, given, depth - 1)
         elif isinstance(operation, s.Parameter):
             if given and operation.name not in _NO_DATA:
                 yield number
         elif isinstance(operation, (s.Subscript, s.Attribute)):
             if self._picks(frame, operation):
-                yield from self._of(frame, operation.base, given, depth - 1)
+                yield from self._parts(frame, operation.base, given, depth - 1)
         elif isinstance(operation, s.Collected):
             yield from self._collected(frame, operation, given, depth - 1)
         elif isinstance(operation, s.Call):
@@ -97,12 +97,12 @@ class MadeOf:
 
     def _collected(self, frame: Frame, operation: s.Collected, given: bool, depth: int) -> Iterator[int]:
         """The parts of a list: those of the iterable that it loops over, where its elements are parts of that."""
-        for made in self._of(frame, operation.element, given, depth):
+        for made in self._parts(frame, operation.element, given, depth):
             item = frame.code.operations[made]
             loop = item.value if isinstance(item, s.Item) else made
             each = frame.code.operations[loop]
             if loop in operation.loops and isinstance(each, s.Next):
-                yield from self._of(frame, each.iterable, given, depth)
+                yield from self._parts(frame, each.iterable, given, depth)
             yield made
 
     def _called(self, frame: Frame, number: int, call: s.Call, given: bool, depth: int) -> Iterator[int]:
@@ -110,7 +110,7 @@ class MadeOf:
             if isinstance(callee, External):
                 known = self.ev.knowledge.get(callee.name)
                 if known is not None and known.stacks and call.arguments:
-                    yield from self._of(frame, call.arguments[0].value, given, depth)
+                    yield from self._parts(frame, call.arguments[0].value, given, depth)
                 elif callee.name == reading().next:
                     yield number
             elif isinstance(callee, FunctionValue) and call.arguments:
@@ -118,7 +118,7 @@ class MadeOf:
                 for name in sorted(self._looked_into(callee.ref)):
                     value = passed_to(function, call, name, bound=bound)
                     if value is not None:
-                        yield from self._of(frame, value, given, depth)
+                        yield from self._parts(frame, value, given, depth)
             elif given and not isinstance(callee, (Applied, Called, Member, ClassValue, Instance)):
                 method = frame.code.operations[call.function]
                 if isinstance(method, s.Attribute) and not call.arguments:

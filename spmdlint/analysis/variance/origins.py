@@ -145,7 +145,7 @@ class Origins:
         self._conditions = evaluator.once(Conditions)
         self._verified = evaluator.once(Verified)
 
-    def of(self, frame: Frame, number: int) -> Reason | None:
+    def why(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it does not, as far as is known.
 
         What one script stores in a field is no reason for what another one reads: no run comes to both. (Of the calls
@@ -207,7 +207,7 @@ class Origins:
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
         """The surest reason for any of several values of one function."""
-        return surest(self.of(frame, number) for number in numbers)
+        return surest(self.why(frame, number) for number in numbers)
 
     def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
         """A reason with one more step in front."""
@@ -219,11 +219,11 @@ class Origins:
         if isinstance(operation, s.Load):
             return self._load(frame, number, operation)
         if isinstance(operation, s.Store):
-            return self.of(frame, operation.value)
+            return self.why(frame, operation.value)
         if isinstance(operation, (s.IfExp, s.BoolOp)):
             return self.any_of(frame, self._left_of(frame, operation))
         if isinstance(operation, s.Await):
-            return self.of(frame, operation.value)
+            return self.why(frame, operation.value)
         if isinstance(operation, s.Enter):
             return self._entered(frame, number, operation)
         if isinstance(operation, s.Attribute):
@@ -247,7 +247,7 @@ class Origins:
             return self.step(frame, number, f"{block.code.function.name}() yields it", found) if found else None
         if any(isinstance(value, Instance) for value in self.ev.value(frame, operation.manager)):
             return self.of_special(frame, number, operation.manager, "__enter__")
-        return self.of(frame, operation.manager)
+        return self.why(frame, operation.manager)
 
     def _left_of(self, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
         """The operands that a choice may return, given the arguments of the call that is being followed."""
@@ -309,7 +309,7 @@ class Origins:
         """Why a name has the property because of stores in other functions."""
         for ref, store in stores:
             if not self._uniform.stored(ref, store):
-                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
+                found = self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), store)
                 if found is not None:
                     return self.step(frame, number, f"{name!r} is set by another function", found)
         return None
@@ -355,11 +355,11 @@ class Origins:
             if found is not None:
                 return found
         for where, value in fields(self.ev, frame, operation.base, operation.name):
-            found = self.of(where, value)
+            found = self.why(where, value)
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
         for where, value in changed_fields(self.ev, frame, operation.base, operation.name):
-            found = self.of(where, value)
+            found = self.why(where, value)
             if found is not None:
                 return self.step(where, value, f"a copy with a different {operation.name!r} is made", found)
         return self.set_beside(frame, operation) or self._of_option(frame, operation)
@@ -367,7 +367,7 @@ class Origins:
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         """Why the default of a command-line option has the property, for runs that do not give the option."""
         default = self._options.default(frame, operation)
-        found = self.of(*default) if default is not None else None
+        found = self.why(*default) if default is not None else None
         if default is None or found is None:
             return None
         return self.step(*default, f"it is the default of the option {operation.name!r}", found)
@@ -412,7 +412,7 @@ class Origins:
             stored = self.ev.project.function(ref).operations[store]
             assert isinstance(stored, s.StoreAttribute)
             if not self._uniform.stored(ref, store):
-                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), stored.value)
+                found = self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), stored.value)
                 if found is not None:
                     return Reason(Site(ref, store), f"{name!r} is set here", found.kind, found)
         return None
@@ -426,11 +426,11 @@ class Origins:
                 if self._uniform.stored(method, store):
                     continue
                 found = self.property.stored(self, method, store)
-                found = found or self.of(self.frame_of(method), stored.value)
+                found = found or self.why(self.frame_of(method), stored.value)
                 if found is not None:
                     return Reason(Site(method, store), f"it is stored in {name!r}", found.kind, found)
             for method, copy, value in self.ev.objects.copied_fields(cls.ref, name):
-                found = self.property.stored(self, method, copy) or self.of(self.frame_of(method), value)
+                found = self.property.stored(self, method, copy) or self.why(self.frame_of(method), value)
                 if found is not None:
                     return Reason(Site(method, copy), f"a copy with a different {name!r} is made", found.kind, found)
             found = self.any_of(self.ev.free_frame(cls.ref), default_values(self.ev, cls.ref, name))
@@ -441,7 +441,7 @@ class Origins:
                 return made
             # What is made as one of a base class is no object of this one.
             for where, call, value in self._made_with(cls, name) if cls == base.cls else ():
-                found = self.of(where, value)
+                found = self.why(where, value)
                 if found is not None:
                     return Reason(call, f"an object with this {name!r} is made here", found.kind, found)
             getter = self.ev.project.methods(cls.ref).get(name)
@@ -480,7 +480,7 @@ class Origins:
         for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
             if not overridden(self.ev, base, method):
                 yield method, store
-        for method, store in self._outside.of(cls, name):
+        for method, store in self._outside.stores(cls, name):
             if caller is None or not overridden(self.ev, caller, method):
                 yield method, store
 
@@ -546,7 +546,7 @@ class Origins:
             if self._conditions.is_for_one(frame, number):
                 continue
             places.append((number, value))
-            found = self.of(frame, value) if value is not None else None
+            found = self.why(frame, value) if value is not None else None
             if found is not None and found.kind not in _BY_CHANCE:
                 return found
             likely = likely or found
@@ -561,7 +561,7 @@ class Origins:
             call = self.ev.function(context.caller).operations[context.number]
             with self._walk.outside(context):
                 given = self._arguments(frame, operation.name, call, context.caller)
-                found = surest(self.of(*each) for each in given)
+                found = surest(self.why(*each) for each in given)
             if found is not None:
                 return self.step(context.caller, context.number, f"it is passed as {operation.name!r}", found)
             return self._default(frame, operation.name) if _omits(call) and not given else None
@@ -572,7 +572,7 @@ class Origins:
         for caller, passing, one in arguments_for(self.ev, self.reach, frame, operation.name, edges):
             call = caller.code.operations[passing]
             for each in [one] if one is not None else self._forwarded(frame, operation.name, call, caller):
-                found = self.of(*each)
+                found = self.why(*each)
                 if found is not None:
                     return self.step(caller, passing, f"it is passed as {operation.name!r}", found)
             omitted = omitted or (one is None and _omits(call))
@@ -581,7 +581,7 @@ class Origins:
     def _default(self, frame: Frame, name: str) -> Reason | None:
         """Why the default of a parameter has the property."""
         outer, number = frame.outer, self.ev.default_of(frame.ref, frame.outer, name)
-        found = self.of(outer, number) if outer is not None and number is not None else None
+        found = self.why(outer, number) if outer is not None and number is not None else None
         if outer is None or number is None or found is None:
             return None
         return self.step(outer, number, f"it is the default of {name!r}", found)

@@ -64,7 +64,7 @@ class OutsideStores:
         self._renewed: dict[tuple[FunctionRef, str], bool] = {}
         self._found: dict[tuple[ClassValue, str], Sequence[tuple[FunctionRef, int]]] = {}
 
-    def of(self, cls: ClassValue, name: str) -> Sequence[tuple[FunctionRef, int]]:
+    def stores(self, cls: ClassValue, name: str) -> Sequence[tuple[FunctionRef, int]]:
         """The stores to a field of a class: on its objects, or on what must be one because of the field's name."""
         key = cls, name
         if key not in self._found:
@@ -85,7 +85,7 @@ class OutsideStores:
         key = cls.ref, name
         if key not in self._renewed:
             own = self.ev.objects.attribute_stores(cls.ref).get(name, ())
-            self._renewed[key] = any(self._renews(ref, number, name) for ref, number in (*own, *self.of(cls, name)))
+            self._renewed[key] = any(self._renews(ref, number, name) for ref, number in (*own, *self.stores(cls, name)))
         return self._renewed[key]
 
     def _renews(self, ref: FunctionRef, number: int, name: str) -> bool:

@@ -25,7 +25,7 @@ def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Rea
     given = [each for argument in call.arguments for each in _parts(content, frame, argument.value, _DEPTH)]
     if not any(_is_count(content, frame, value) for value in given):
         return None
-    reasons = (content.of(frame, value) for value in given)
+    reasons = (content.why(frame, value) for value in given)
     found = next((reason for reason in reasons if reason is not None and reason.kind == "identity"), None)
     if found is None:
         return None
@@ -128,7 +128,7 @@ def of_part(
         text = f"{short}() gives this process's part; the remainder is not distributed, so the parts differ in size"
         return Reason(Site(frame.ref, number), text, "data")
     which = passed(call, known.part, known.positional) if known.part is not None else None
-    found = content.of(frame, which) if which is not None else None
+    found = content.why(frame, which) if which is not None else None
     if found is not None and found.kind in _WHICH:
         text = f"{short}() selects a part by this, and the parts differ in size"
         return Reason(Site(frame.ref, number), text, "data", found)

@@ -33,7 +33,7 @@ class Presence(Property):
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
             if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
-                return self.facets.content.of(frame, operation.test) or CONTINUE
+                return self.facets.content.why(frame, operation.test) or CONTINUE
             return CONTINUE
         if isinstance(operation, (s.Item, s.Subscript)):
             found = of_element(origins, frame, operation)
@@ -42,11 +42,11 @@ class Presence(Property):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
                     if callee.name == reading().next and len(operation.arguments) == 2:
-                        found = self.facets.length.of(frame, operation.arguments[0].value)
+                        found = self.facets.length.why(frame, operation.arguments[0].value)
                         text = "it ends after a different number of steps on each process"
                         return origins.step(frame, number, text, found) if found else None
                     known = origins.ev.knowledge.get(callee.name)
-                    return self.facets.content.of(frame, number) if known is not None and known.optional else None
+                    return self.facets.content.why(frame, number) if known is not None and known.optional else None
             return CONTINUE
         if isinstance(operation, s.Attribute):
             return set_by_some(self.facets.content, self.control, frame, number) or CONTINUE

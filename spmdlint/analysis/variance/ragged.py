@@ -63,7 +63,7 @@ class Lengths(Property):
             if any(_are_no_examples(origins.ev, frame, each.value) for each in operation.arguments[1:]):
                 return None
             return Reason(Site(frame.ref, number), _TEXT, "ragged")
-        return origins.of(frame, first) if _last(name) in _LISTERS else None
+        return origins.why(frame, first) if _last(name) in _LISTERS else None
 
 
 def _are_no_examples(ev: Evaluator, frame: Frame, rows: int) -> bool:
@@ -84,7 +84,7 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
     rows = {frame.code.root_of(loop.iterable) for loop in loops if isinstance(loop, s.Next)}
     for _, cut in frame.code.of_kind(s.Subscript):
         if isinstance(operations[cut.index], s.Slice) and made_of(content.ev, frame, cut.base, rows):
-            found = content.of(frame, cut.index)
+            found = content.why(frame, cut.index)
             if found is not None and found.kind == "data":
                 return True
     return any(_shares_out(content, frame, number, rows) for number, _ in frame.code.of_kind(s.Call))
@@ -94,9 +94,9 @@ def _shares_out(content: Origins, frame: Frame, number: int, rows: Collection[in
     """Whether a call makes this process's part of rows that all processes have."""
     call = frame.code.operations[number]
     given = [argument.value for argument in call.arguments] if isinstance(call, s.Call) else []
-    if not any(content.of(frame, each) is None and made_of(content.ev, frame, each, rows) for each in given):
+    if not any(content.why(frame, each) is None and made_of(content.ev, frame, each, rows) for each in given):
         return False
-    found = content.of(frame, number)
+    found = content.why(frame, number)
     return found is not None and found.chain()[0].kind == "identity"
 
 
@@ -125,7 +125,7 @@ def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bo
     called = [(n, ev.value(frame, call.function)) for n, call in frame.code.of_kind(s.Call)]
     opened = {n for n, values in called if any(getattr(v, "name", "").rpartition(".")[2] == "open" for v in values)}
     paths = [a.value for n, call in frame.code.of_kind(s.Call) if n in opened for a in call.arguments]
-    if not opened or frame.code.mentions(_WHO) or any(content.of(frame, path) is not None for path in paths):
+    if not opened or frame.code.mentions(_WHO) or any(content.why(frame, path) is not None for path in paths):
         return False
     handles = opened | {
         n for n, entered in frame.code.of_kind(s.Enter) if frame.code.root_of(entered.manager) in opened

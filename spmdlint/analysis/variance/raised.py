@@ -75,7 +75,7 @@ class Raised:
         self.ev = evaluator
         self.knowledge = evaluator.knowledge
 
-    def reason(self, frame: Frame, number: int) -> Reason | None:
+    def why(self, frame: Frame, number: int) -> Reason | None:
         """Why a clause, given by its operation, catches an exception on some processes only."""
         caught = self.ev.function(frame).operations[number]
         block = self.ev.function(frame).block_of[number]

@@ -181,7 +181,7 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
         value = yielded.value
         if yielded.delegate and value is not None:
             inner = _yielded(origins, frame, value, path, depth - 1, shared=shared)
-            inner = inner or (origins.of(frame, value) if shared else None)
+            inner = inner or (origins.why(frame, value) if shared else None)
             if inner is not None:
                 return inner
             continue
@@ -191,7 +191,7 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
                 value = None
                 break
             value = made.elements[index]
-        found = origins.of(frame, value) if value is not None else None
+        found = origins.why(frame, value) if value is not None else None
         if found is not None:
             return origins.step(frame, value or 0, f"{frame.code.function.name}() yields it", found)
     return None

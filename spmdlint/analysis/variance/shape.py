@@ -63,14 +63,14 @@ class Shape(Property):
         if isinstance(operation, s.Subscript):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
-            found = origins.of(frame, operation.element)
-            return found or (self.facets.length.of(frame, number) if operation.kind != "dict" else None)
+            found = origins.why(frame, operation.element)
+            return found or (self.facets.length.why(frame, number) if operation.kind != "dict" else None)
         if isinstance(operation, (s.Display, s.DictDisplay)):
             return self._of_parts(origins, frame, operation)
         if isinstance(operation, s.Binary):
             return self._combined(origins, frame, operation)
         if isinstance(operation, s.Unary):
-            return origins.of(frame, operation.operand) if operation.operator == "-" else None
+            return origins.why(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
             return self._loaded(origins, frame, number, operation)
         if isinstance(operation, s.Attribute):
@@ -92,7 +92,7 @@ class Shape(Property):
     def _of_expression(self, origins: Origins, frame: Frame, choice: s.IfExp) -> Reason | None:
         """Why one of two arrays with different shapes is chosen."""
         shapes = several_shapes(origins.ev, frame, (choice.body, choice.orelse))
-        found = self.facets.content.of(frame, choice.test) if shapes is not None else None
+        found = self.facets.content.why(frame, choice.test) if shapes is not None else None
         text = f"whether the shape is {shapes} depends on this"
         return Reason(Site(frame.ref, choice.test), text, found.kind, found) if found is not None else None
 
@@ -110,7 +110,7 @@ class Shape(Property):
     @staticmethod
     def _encoded(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
         """Why a field of a tokenizer's result differs in shape."""
-        found = origins.of(frame, operation.base) if operation.name in ENCODED else None
+        found = origins.why(frame, operation.base) if operation.name in ENCODED else None
         return found if found is not None and found.kind == LONGEST else None
 
     def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Answer:
@@ -141,7 +141,7 @@ class Shape(Property):
         for put in puts:  # the keys of a dictionary that a loop goes over are several strings
             keys = origins.ev.value(frame, put.index)
             strings = len(keys) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in keys)
-            if strings and origins.of(frame, put.value) is None:
+            if strings and origins.why(frame, put.value) is None:
                 return True
         return False
 
@@ -153,23 +153,23 @@ class Shape(Property):
         if isinstance(each, s.Call):  # one of several results
             whole = _selected_from(origins.ev, frame, each, operation.index)
             if whole is not None:
-                return origins.of(frame, whole)
-            found = origins.of(frame, operation.value)
+                return origins.why(frame, whole)
+            found = origins.why(frame, operation.value)
             return found if found is not None and any(step.kind in _UNKNOWN for step in found.chain()) else None
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
         method = function.operations[call.function] if isinstance(call, s.Call) else None
         if operation.index != 1 or not isinstance(method, s.Attribute) or method.name != "items":
             return None
-        return origins.of(frame, method.base)
+        return origins.why(frame, method.base)
 
     def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
         if operation.operator == "@":  # sums over the rows of the right operand, or of a transposed left one
             left = frame.code.operations[operation.left]
             turned = isinstance(left, s.Attribute) and left.name in ("T", "mT")
-            return None if turned else origins.of(frame, operation.left)
+            return None if turned else origins.why(frame, operation.left)
         size = size_reached(origins.ev, frame, operation)
         if size is not None:
-            return self.facets.content.of(frame, size)
+            return self.facets.content.why(frame, size)
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
             # `[0] * n` has n elements; a product with an array has the array's shape, which was looked at above.
@@ -192,7 +192,7 @@ class Shape(Property):
             if len(stores) != 1 or not isinstance(stores[0], s.Store):
                 break
             number = stores[0].value
-        return self.facets.content.of(frame, number)
+        return self.facets.content.why(frame, number)
 
     def _cut(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         function = origins.ev.function(frame)
@@ -202,17 +202,17 @@ class Shape(Property):
         new = (Constant(None), *map(External, _NEW_AXES))
         kept = tuple(part for part, value in said if value not in new)
         if len(kept) < len(parts) and all(_takes_all(function.operations[part]) for part in kept):
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         parts = kept
         cuts = [cut for cut in (function.operations[part] for part in parts) if isinstance(cut, s.Slice)]
         if not cuts:
             return self._chosen(origins, frame, number, operation)
         if len(parts) == 1:
-            return self.facets.length.of(frame, number)
+            return self.facets.length.why(frame, number)
         ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
         places = [part for part in parts if not isinstance(function.operations[part], s.Slice)]
         found = self.facets.content.any_of(frame, ends) or origins.any_of(frame, places)
-        whole = origins.of(frame, operation.base) if found is None else None
+        whole = origins.why(frame, operation.base) if found is None else None
         first = function.operations[parts[0]]
         rows = isinstance(first, s.Slice) or (isinstance(first, s.Const) and first.value is ...)
         # Which rows are taken decides how many there are, but not how long each is.
@@ -231,7 +231,7 @@ class Shape(Property):
             if isinstance(made, s.Call) and isinstance(callee, (s.Load, s.Attribute)) and "pad" in callee.name:
                 given = given or tuple(argument.value for argument in made.arguments[:1])
                 own = any(_names(frame, each, operation.name) for each in given)
-                if own and origins.of(frame, store) is None:
+                if own and origins.why(frame, store) is None:
                     return True
         return False
 
@@ -244,7 +244,7 @@ class Shape(Property):
         """Why rows chosen by indices or by a mask, or an element of a tuple or dictionary, differ in shape."""
         index = origins.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Const):
-            found = origins.of(frame, operation.base)
+            found = origins.why(frame, operation.base)
             if found is not None and found.kind in _UNKNOWN:
                 return found
             if isinstance(index.value, str) and not self._is_filled(origins, frame, operation.base):
@@ -252,7 +252,7 @@ class Shape(Property):
                 if found is not None:
                     return found
             return of_round(origins, frame, frame.code.root_of(operation.base), index.value)
-        found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
+        found = by_index(origins.ev, frame, number, operation.index) or origins.why(frame, operation.index)
         return found if found is not None and found.kind in (SELECTED, "data") else None
 
     def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
@@ -281,7 +281,7 @@ class Shape(Property):
                 return self.facets.content.any_of(frame, arguments[1:]) or rest
             if name in ("repeat", "tile", "resize", "broadcast_to"):
                 count = self._made(origins, frame, number, self.facets.content.any_of(frame, arguments[1:2]))
-                return count or (origins.of(frame, arguments[0]) if name in ("repeat", "tile") else None)
+                return count or (origins.why(frame, arguments[0]) if name in ("repeat", "tile") else None)
             if name in ("sum", "mean", "max", "min", "all", "any", "prod", "size", "int32", "int64", "float32"):
                 return None
             return origins.any_of(frame, arguments)
@@ -297,7 +297,8 @@ class Shape(Property):
         parts = call.arguments[0].value
         if name in JOINED and _along_rows(origins.ev, frame, call) and are_complements(origins, frame, parts):
             return None
-        found = origins.of(frame, parts) or self.facets.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
+        found = origins.why(frame, parts) or self.facets.length.why(frame, parts)
+        found = found or by_filling(origins.ev, frame, parts)
         return found or (self._of_put(origins, frame, parts) if name in JOINED else None)
 
     @staticmethod
@@ -321,7 +322,7 @@ class Shape(Property):
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """Why an array made from a shape, or between two ends, differs in shape."""
         if name != "arange" or len(arguments) < 2:
-            return self.facets.content.of(frame, arguments[0])
+            return self.facets.content.why(frame, arguments[0])
         windows = Windows(self.facets.content)
         found = windows.differs(frame, *arguments[:2], cut=False)
         if found is None and (len(arguments) > 2 or not windows.follows(frame, *arguments[:2])):
@@ -330,7 +331,7 @@ class Shape(Property):
 
     def _size(self, origins: Origins, frame: Frame, array: int) -> Reason | None:
         """Why the number of elements of an array differs."""
-        return self.facets.length.of(frame, array) or origins.of(frame, array)
+        return self.facets.length.why(frame, array) or origins.why(frame, array)
 
     def _method(self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute) -> Answer:
         """Why the result of an array's method, or of a method that makes an array of a size, differs in shape."""
@@ -340,7 +341,7 @@ class Shape(Property):
             rest = self._size(origins, frame, method.base) if _has_rest(function, arguments) else None
             return self.facets.content.any_of(frame, arguments) or rest
         if method.name in _METHODS_KEEP:
-            return origins.of(frame, method.base)
+            return origins.why(frame, method.base)
         if any(argument.keyword in _SIZES for argument in operation.arguments):
             return self._made(origins, frame, number, self._of_sizes(frame, operation))
         return CONTINUE
@@ -380,7 +381,7 @@ class Shape(Property):
             # Without the shape of the whole, the parts of all processes must have one shape.
             part = passed(operation, known.local, known.positional)
             whole = passed(operation, "global_shape", known.positional)
-            found = origins.of(frame, part) if part is not None and whole is None else None
+            found = origins.why(frame, part) if part is not None and whole is None else None
             if part is None or found is None or found.kind != SELECTED:
                 return found
             text = "each process passes in its part as it is"

@@ -35,14 +35,14 @@ class ShuffledOrder(Property):
                 known = origins.ev.knowledge.get(callee.name)
                 if known is not None and known.order_seed is not None:
                     seed = passed(operation, known.order_seed, known.positional)
-                    found = self.content.of(frame, seed) if seed is not None else None
+                    found = self.content.why(frame, seed) if seed is not None else None
                     return self._step(origins, frame, number, found) or origins.any_of(frame, arguments)
                 if callee.name in ("numpy.random.permutation", "random.sample"):
-                    return self._step(origins, frame, number, self.content.of(frame, number))
+                    return self._step(origins, frame, number, self.content.why(frame, number))
                 return origins.any_of(frame, through(origins.ev.knowledge, callee.name, operation, "order"))
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
-            return self._step(origins, frame, number, self.content.of(frame, method.base))
+            return self._step(origins, frame, number, self.content.why(frame, method.base))
         kept = origins.any_of(frame, through_method(origins.ev, frame, operation, "order"))
         if isinstance(method, s.Attribute) and method.name == "shuffle":
             return self._of_seed(origins, frame, number, operation) or kept
@@ -83,7 +83,7 @@ class ShuffledOrder(Property):
             if not shuffles or not isinstance(given, s.Load) or given.name != name:
                 continue
             if not function.binds(name) or self._comes_to(origins, frame, operation.arguments[0].value, read, name):
-                return self._step(origins, frame, number, self.content.of(frame, number))
+                return self._step(origins, frame, number, self.content.why(frame, number))
         return None
 
     @staticmethod

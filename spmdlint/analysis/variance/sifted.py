@@ -46,8 +46,8 @@ def _of_own_parts(
     content: Origins, frame: Frame, number: int, tests: Iterable[int], loop: int, iterable: int
 ) -> Reason | None:
     """Why tests keep some of the parts that this process holds of a global array: its layout decides how many."""
-    found = content.of(frame, loop)
-    if found is None or found.kind != "data" or content.of(frame, iterable) is not None:
+    found = content.why(frame, loop)
+    if found is None or found.kind != "data" or content.why(frame, iterable) is not None:
         return None
     if not any(_asks_about(frame, test, loop) for test in tests):
         return None
@@ -70,7 +70,7 @@ def of_filter(content: Origins, frame: Frame, number: int, arguments: list[int])
 
 
 def _of_own(content: Origins, frame: Frame, number: int, iterable: int) -> Reason | None:
-    found = content.of(frame, iterable)
+    found = content.why(frame, iterable)
     if found is None or found.kind != "data":
         return None
     text = "how many of this process's own examples are kept depends on their content"

@@ -119,7 +119,7 @@ class Sources:
             call = self.ev.project.function(seed.ref).operations[seed.number]
             seeds_with = self._seeded_with(known)
             given = passed(call, seeds_with, (seeds_with,)) if isinstance(call, s.Call) else None
-            found = self.facets.content.of(self.ev.free_frame(seed.ref), given) if given is not None else None
+            found = self.facets.content.why(self.ev.free_frame(seed.ref), given) if given is not None else None
             if found is None:
                 return None  # the choice is the author's
         return drawn(site, found)
@@ -325,9 +325,9 @@ class OwnDevice(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.Next):
-            return origins.of(frame, operation.iterable)
+            return origins.why(frame, operation.iterable)
         if isinstance(operation, s.Subscript):
-            return origins.of(frame, operation.base)
+            return origins.why(frame, operation.base)
         if isinstance(operation, s.Call):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
@@ -336,7 +336,7 @@ class OwnDevice(Property):
                             Site(frame.ref, number), f"{callee.name}() gives this process's devices", "identity"
                         )
                     listed = callee.name in ("builtins.list", "builtins.sorted", "builtins.reversed")
-                    return origins.of(frame, operation.arguments[0].value) if listed and operation.arguments else None
+                    return origins.why(frame, operation.arguments[0].value) if listed and operation.arguments else None
             return CONTINUE
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
             return CONTINUE
@@ -381,7 +381,7 @@ class Counters:
     def _guard(self, origins: Origins, frame: Frame, number: int, depth: int) -> Reason | None:
         """Why an operation runs on some processes only: a branch around it, or around a call of its function."""
         for branch in self.control.choosing(frame, (number,), None):
-            found = origins.of(frame, branch.test)
+            found = origins.why(frame, branch.test)
             if found is not None and found.kind == "identity":
                 return found
         if depth == 0:

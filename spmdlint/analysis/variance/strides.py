@@ -21,7 +21,7 @@ class StridedElements:
     def __init__(self, control: Control) -> None:
         self.control = control
 
-    def of(self, content: Origins, frame: Frame, places: Iterable[int]) -> tuple[Reason, int, int] | None:
+    def stride(self, content: Origins, frame: Frame, places: Iterable[int]) -> tuple[Reason, int, int] | None:
         """The process index that decides whether the operations run, the condition, and what the loop iterates over."""
         flow = content.ev.flow(frame.ref)
         for branch in self.control.choosing(frame, places, None):
@@ -58,7 +58,7 @@ def stride_of(content: Origins, frame: Frame, test: int) -> tuple[Reason, int] |
     for one, other in (operation.operands, operation.operands[::-1]):
         rest = operations[resolved(content.ev, frame, one)]
         if isinstance(rest, s.Binary) and rest.operator == "%":
-            found = content.of(frame, other)
-            if found is not None and found.kind == "identity" and content.of(frame, rest.right) is None:
+            found = content.why(frame, other)
+            if found is not None and found.kind == "identity" and content.why(frame, rest.right) is None:
                 return found, rest.left
     return None

@@ -35,7 +35,7 @@ class Structure(Property):
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         if isinstance(operation, s.IfExp):
-            found = self.facets.content.of(frame, operation.test)
+            found = self.facets.content.why(frame, operation.test)
             if _differ(origins, frame, (operation.body, operation.orelse)):
                 return found if found is not None and _tells(found) else None
             return CONTINUE if found is None else None  # the code that takes an arm may know that there is a value
@@ -107,7 +107,7 @@ class Structure(Property):
     def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
         """Whether one branch chooses after another: the later one may fill in what the earlier one left empty."""
         found = [
-            b for b in self.control.choosing(frame, places, use) if self.facets.content.of(frame, b.test) is not None
+            b for b in self.control.choosing(frame, places, use) if self.facets.content.why(frame, b.test) is not None
         ]
         return any(
             one.block not in other.yes | other.no and other.block not in one.yes | one.no

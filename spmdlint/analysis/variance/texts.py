@@ -54,7 +54,7 @@ def of_encoded(content: Origins, frame: Frame, number: int, method: s.Attribute)
 
 
 def _of_text(content: Origins, frame: Frame, number: int, text: int) -> Reason | None:
-    found = content.of(frame, text) if not _is_padded(frame, text, _DEPTH) else None
+    found = content.why(frame, text) if not _is_padded(frame, text, _DEPTH) else None
     if found is None or found.kind not in _OWN:
         return None
     return content.step(frame, number, "there is one for each letter of the text", found)

@@ -50,7 +50,7 @@ def of_truth(
         return surest(of_truth(content, frame, n, depth, asked) for n in operation.operands)
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
-        held = [n for n in stores if content.of(frame, n) is not None]
+        held = [n for n in stores if content.why(frame, n) is not None]
         if not held and (_is_filled(ev, frame, test, depth) or _is_chosen_anew(ev, frame, stores)):
             return None
         only_named = held and all(of_truth(content, frame, n, depth, asked) is None for n in held)
@@ -83,7 +83,7 @@ def of_truth(
 
 def _asked(content: Origins, frame: Frame, number: int) -> Reason | None:
     """Why a value differs, or what it answers if it is an object that is asked whether it is true."""
-    return content.of(frame, number) or content.of_special(frame, number, number, "__bool__", "__len__")
+    return content.why(frame, number) or content.of_special(frame, number, number, "__bool__", "__len__")
 
 
 def _is_an_object(ev: Evaluator, frame: Frame, number: int) -> bool:

@@ -48,7 +48,7 @@ class Windows:
         length = self._length(frame, lower, end)
         if length is None:
             return None
-        found = self.content.of(frame, length)
+        found = self.content.why(frame, length)
         return found or (self._rounded_up(frame, lower, length) if cut or end != ends[0] else None)
 
     def _returned(self, frame: Frame, lower: int, upper: int) -> tuple[Frame, int, int] | None:
@@ -98,7 +98,7 @@ class Windows:
         return self.conditions.same(frame, one, other)
 
     def _rounded_up(self, frame: Frame, lower: int, length: int) -> Reason | None:
-        place = self.content.of(frame, lower)
+        place = self.content.why(frame, lower)
         if (
             place is None
             or place.kind != "identity"
@@ -132,7 +132,7 @@ class Windows:
         function = self.ev.function(frame)
         operation = function.operations[number]
         if isinstance(operation, s.IfExp):
-            return self.content.of(frame, operation.test)
+            return self.content.why(frame, operation.test)
         if not isinstance(operation, s.Load):
             return None
         values = self._stored(frame, number, operation)
@@ -260,5 +260,5 @@ def are_complements(origins: Origins, frame: Frame, number: int) -> bool:
     parts = frame.code.operations[frame.code.root_of(number)]
     if not isinstance(parts, s.Display):
         return False
-    sources = [found.source.site for each in parts.elements if (found := origins.of(frame, each)) is not None]
+    sources = [found.source.site for each in parts.elements if (found := origins.why(frame, each)) is not None]
     return len(set(sources)) < len(sources)

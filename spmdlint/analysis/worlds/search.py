@@ -260,7 +260,7 @@ class _Search:
             pass
         if self._is_decided:
             made = self.outcomes
-            self.outcomes = {world: made[world] for count in COUNTS for world in self._of(count)}
+            self.outcomes = {world: made[world] for count in COUNTS for world in self._worlds(count)}
         return self._is_decided
 
     def is_ruled_out(self, differs: Callable[[Outcome], object]) -> bool:
@@ -287,7 +287,7 @@ class _Search:
     def _always(self, differs: Callable[[Outcome], object], count: int, place: int, value: int) -> bool:
         """Whether there is a difference in each likely world with a value of an unknown that says anything."""
         found = False
-        for world in self._of(count):
+        for world in self._worlds(count):
             if (world[1] and world[1][place] != value) or not self.is_likely(*world):
                 continue
             if world not in self.outcomes:
@@ -312,14 +312,14 @@ class _Search:
                 known = -1
                 while known != len(self.keys):  # another unknown came up: the worlds are tried again
                     known = len(self.keys)
-                    for world in self._of(count):
+                    for world in self._worlds(count):
                         if world not in self.outcomes:
                             self.outcomes[world] = self._outcome(*world)
                             yield world, self.outcomes[world]
                         if len(self.keys) != known:
                             break
 
-    def _of(self, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def _worlds(self, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         values = [self._values(key) for key in self.keys]
         if len(COUNTS) * math.prod(map(len, values)) > MAX_RUNS:  # not one is tried in vain
             raise UndecidedError
