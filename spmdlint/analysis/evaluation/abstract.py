@@ -115,9 +115,8 @@ class AbstractMethods:
     def _is_stub(self, ref: FunctionRef) -> bool:
         """Whether a method has no body but ``...`` and perhaps a docstring."""
         code = self.ev.code(ref)
-        return any(o.value is ... for _, o in code.of_kind(s.Const)) and not any(
-            not isinstance(o, (s.Const, s.Parameter, s.Store, s.Return)) for o in code.operations
-        )
+        empty = all(isinstance(o, (s.Const, s.Parameter, s.Store, s.Return)) for o in code.operations)
+        return empty and any(o.value is ... for _, o in code.of_kind(s.Const))
 
     def _is_marked(self, cls: FunctionRef, method: int) -> bool:
         frame = self.ev.free_frame(cls)

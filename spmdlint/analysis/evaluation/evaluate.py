@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_names_of, name_at
 from spmdlint.analysis.evaluation.names import Names
-from spmdlint.analysis.evaluation.objects import MAKES_ANOTHER, Objects
+from spmdlint.analysis.evaluation.objects import ALTERNATIVE_CONSTRUCTOR, Objects
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import stored_before
 from spmdlint.analysis.evaluation.registered import implementations
@@ -439,10 +439,14 @@ class Evaluator(Frames):
         if isinstance(callee, FunctionValue):
             inner = self.entered_frame(callee, arguments, frame.depth + 1)
             found = self.returned(inner) if inner is not None else ANYTHING
-            cls = callee.receiver if isinstance(callee.receiver, ClassValue) else None
-            makes = cls is not None and self.project.function(callee.ref).name.startswith(MAKES_ANOTHER)
-            is_known = not all(isinstance(value, (Unknown, Called)) for value in found)
-            return found if cls is None or not makes or is_known else one(Instance(cls))
+            cls = callee.receiver
+            if (
+                isinstance(cls, ClassValue)
+                and self.project.function(callee.ref).name.startswith(ALTERNATIVE_CONSTRUCTOR)
+                and all(isinstance(value, (Unknown, Called)) for value in found)
+            ):
+                return one(Instance(cls))
+            return found
         if isinstance(callee, ClassValue):
             return one(Instance(callee, arguments))
         if isinstance(callee, Instance):

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 _PROPERTIES = names("properties")
-MAKES_ANOTHER = "from_"
-"""How the names of class methods begin that make an object of the class, by custom."""
+ALTERNATIVE_CONSTRUCTOR = "from_"
+"""How the names of alternative constructors begin, by custom: class methods that make an object of the class."""
 # Classes whose annotated fields are the parameters of their constructor, beside those of JAX's libraries in the table.
 _FIELD_MAKERS = names("record_makers")
 
@@ -287,7 +287,7 @@ class Objects:
             if known is not None and receiver is not None:
                 copies = known.kind in ("forward", "copy")
                 return one(Member(receiver, known.name) if copies else External(known.name))
-        if receiver is None and name.startswith(MAKES_ANOTHER) and self.library_bases(cls):
+        if receiver is None and name.startswith(ALTERNATIVE_CONSTRUCTOR) and self.library_bases(cls):
             return one(Member(cls, name))
         if receiver is None or name not in standard.COPIES or not self.field_names(cls):
             return ANYTHING

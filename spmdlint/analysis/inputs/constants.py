@@ -81,20 +81,22 @@ def _in_function(
     certain_blocks = reach.certainty.blocks(frame)
     for block in sorted(evaluator.live_blocks(frame)):
         for number in function.blocks[block].operations:
-            name, given = _given_to_jax(evaluator, frame, function.operations[number])
+            operation = function.operations[number]
+            name, given = _given_to_jax(evaluator, frame, operation)
             worked_on = not given
             if worked_on:
-                name, given = _worked_on(frame, function.operations[number])
+                name, given = _worked_on(frame, operation)
             for value in given:
                 reason = facets.content.why(frame, value)
                 if reason is None or reason.kind not in _KINDS:
                     continue
-                inside = isinstance(function.operations[number], (s.Binary, s.Subscript)) and _inside(reach, reason)
-                if worked_on and not inside and (not over_all or isinstance(function.operations[number], s.Subscript)):
+                counts = over_all and not isinstance(operation, s.Subscript)
+                inside = isinstance(operation, (s.Binary, s.Subscript)) and _inside(reach, reason)
+                if worked_on and not inside and not counts:
                     continue
                 # A setting chooses the block; testing for the process inside it is a fault under that setting.
                 if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
-                    shapes = _decides_shape(name, function.operations[number], value)
+                    shapes = _decides_shape(name, operation, value)
                     yield Site(frame.ref, number), name, reason, shapes
 
 

@@ -94,9 +94,8 @@ class Inputs:
         for frame, operation, call in self._calls:
             if (call.strength == "weak" and not self._counts(frame, call)) or self._takes_any(call):
                 continue
-            known = self._known(
-                call
-            )  # an argument may count on one process only, so that all others may pass None for it
+            # An argument may count on one process only, so that all others may pass None for it.
+            known = self._known(call)
             rooted = passed(operation, known.rooted, known.positional) if known is not None and known.rooted else None
             for place, argument in enumerate(operation.arguments):
                 found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None

@@ -43,14 +43,9 @@ class UnsharedData:
         self.quantities = quantities
         calls, reach = shuffled.calls, shuffled.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
-        batches = Origins(
-            self.ev,
-            calls,
-            reach,
-            Batches(
-                lambda frame, number: Reason(Site(frame.ref, number), "this is how many examples a batch has", "loaded")
-            ),
-        )
+        text = "this is how many examples a batch has"
+        of_any_size = Batches(lambda frame, number: Reason(Site(frame.ref, number), text, "loaded"))
+        batches = Origins(self.ev, calls, reach, of_any_size)
         self._loaded = Origins(self.ev, calls, reach, Rows(quantities.table, batches))
 
     def found(self) -> Iterator[Unshared]:

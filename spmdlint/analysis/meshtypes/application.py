@@ -321,9 +321,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed == "cut" and passed.types:
         return typer.combine("joined", [cut_out(flat(passed.types[0])), *passed.all()[1:]], site)
     if typed == "update":
-        step = _updated(
-            typer, passed.all(), site
-        )  # what averages the parameters after a step averages models on purpose
+        step = _updated(typer, passed.all(), site)
+        # What averages the parameters after a step averages models on purpose.
         return replace(step, marks=frozenset(mark for mark in step.marks if mark.fact != "bent"))
     if name in typer.table.stacks and passed.types and isinstance(parts := passed.types[0], Row):
         return typer.combine("linear", [flat(each) for each in parts.elements], site)  # one array that holds them all
@@ -494,12 +493,13 @@ _ARRAY_METHODS = frozenset(
 
 
 _DEPTH = 4
+_OPTIMIZERS = names("optimizer_modules")
 
 
 def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Site) -> Type:
     """The result of an optimizer's ``update``: updates, and a state, which is not what is applied."""
     made = method.base if isinstance(method, Member) else None
-    if not isinstance(method, Member) or not isinstance(made, Applied) or not made.name.startswith("optax."):
+    if not isinstance(method, Member) or not isinstance(made, Applied) or not made.name.startswith(_OPTIMIZERS):
         return updates
     state = replace(updates, marks=frozenset(mark for mark in updates.marks if mark.fact == "gradient"))
     if _bends(table, method.base, _DEPTH):
