@@ -19,9 +19,9 @@ class DoneByAll(Rule):
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
     processes go, if only some have started one. Likewise uses of local names, and of an object's own fields, that are
-    bound only where a condition tells the processes apart. Also files that all processes write under one path after the
-    same function has gathered from all of them (`process_allgather`); with `--preview`, all files that all processes
-    write.
+    bound only where a condition tells the processes apart. Also files that all processes write under one path, if the
+    same function has gathered from all of them before (`process_allgather`), or if what they write differs; with
+    `--preview`, all files that all processes write.
 
     ## Why it matters
 
@@ -83,6 +83,9 @@ class DoneByAll(Rule):
                 if found.gathers is not None:
                     before = program.where(found.gathers, place.path)
                     message = f"All processes gather at {before}, and each then writes this file, under the same path."
+                elif found.own is not None:
+                    message = "Every process writes this file under the same path, and each something else."
+                    related += [Related(program.place(at.site), sentence(at.text)) for at in found.own.chain()]
                 way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
             else:
                 message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."

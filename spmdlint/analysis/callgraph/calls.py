@@ -145,7 +145,7 @@ class Calls:
         if known is None or known.kind != "apply":
             return
         given = self._leaves_of(known, arguments)
-        for function in self.functions_in(known, arguments):
+        for function in self.may_run(known, arguments):
             for each in given:
                 for target in self.targets(function, each, depth, arrays=True):
                     yield replace(target, way=_outermost("apply", target.way), library=target.library or name)
@@ -189,11 +189,11 @@ class Calls:
                 (*callee.arguments.keywords, *arguments.keywords),
                 callee.arguments.open or arguments.open,
             )
-            for function in self.functions_in(known, callee.arguments):
+            for function in self.may_run(known, callee.arguments):
                 yield from self.targets(function, merged, depth, arrays=arrays)
         elif known.kind in ("jit", "map", "transform"):
             binds = self.bound(callee) if known.kind == "map" else NO_AXES
-            for function in self.functions_in(known, callee.arguments):
+            for function in self.may_run(known, callee.arguments):
                 if callee.receiver is not None and isinstance(function, FunctionValue):
                     function = replace(function, receiver=callee.receiver)
                 for target in self.targets(function, arguments, depth, arrays=True):
@@ -206,19 +206,28 @@ class Calls:
 
     def functions_in(self, known: Known, arguments: Arguments) -> Iterator[Value]:
         """The functions that are passed to a library function, if there is no doubt about them."""
-        for parameter in known.function:
-            values = arguments.keyword(parameter)
-            if values is None and parameter in known.positional:
-                position = known.positional.index(parameter)
-                if position < len(arguments.positional):
-                    values = arguments.positional[position]
-            if values is None:
-                continue
-            value = certain(values)
+        for value in map(certain, self._passed(known, arguments)):
             if isinstance(value, Collection):
                 yield from (inner for inner in map(certain, value.elements) if inner is not None)
             elif value is not None:
                 yield value
+
+    def may_run(self, known: Known, arguments: Arguments) -> Iterator[Value]:
+        """The functions that a library function may be passed: a default beside what is unknown, any of several."""
+        yield from self.functions_in(known, arguments)
+        for values in self._passed(known, arguments):
+            if certain(values) is None:
+                yield from (value for value in self.ev.in_order(values) if isinstance(value, FunctionValue))
+
+    @staticmethod
+    def _passed(known: Known, arguments: Arguments) -> Iterator[Values]:
+        for parameter in known.function:
+            values = arguments.keyword(parameter)
+            if values is None and parameter in known.positional:
+                position = known.positional.index(parameter)
+                values = arguments.positional[position] if position < len(arguments.positional) else None
+            if values is not None:
+                yield values
 
     def run_by(self, callees: Iterable[Value], frame: Frame, operation: Call) -> Iterator[Value]:
         """The functions that a call passes to a library function that runs them unchanged, for each leaf or element."""

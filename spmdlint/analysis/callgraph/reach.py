@@ -287,7 +287,7 @@ class Visitor:
         for parameter in known.function:
             for given in self.ev.argument(value, parameter) or ():
                 self._put_inside(given)
-        for function in self.calls.functions_in(known, value.arguments):
+        for function in self.calls.may_run(known, value.arguments):
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
                 yield CallEdge(

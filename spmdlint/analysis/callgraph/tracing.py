@@ -60,14 +60,17 @@ def _of_given(
             return
 
 
-def way_from_tracing(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:
-    """The certain calls from a jit or map to a function, by breadth-first search backwards; None if there are none."""
+def way_from_tracing(reach: Reach, ref: FunctionRef, *, sure: bool = True) -> tuple[Site, ...] | None:
+    """The calls from a jit or map to a function, by breadth-first search backwards; None if there are none.
+
+    ``sure``: only calls that no undecided branch guards.
+    """
     pending: list[tuple[FunctionRef, tuple[Site, ...]]] = [(ref, ())]
     seen = {ref}
     while pending:
         current, path = pending.pop(0)
         for edge in reach.callers.get(current, ()):
-            if not edge.certain:
+            if sure and not edge.certain:
                 continue
             if _traces(edge):
                 return (edge.site, *path)

@@ -27,14 +27,17 @@ from spmdlint.analysis.variance.guarded import (
     tells_who,
 )
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.startup import startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.testfiles import is_test
 
+_OWN = ("identity", "group", "data", "ragged")
 _ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
 _Unset: TypeAlias = tuple[int, str, Reason, bool]
 """A use of what some processes lack, what that is, why they do, and whether it is a name or a field of the program."""
@@ -46,7 +49,8 @@ class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
     ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
-    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before.
+    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before, and
+    ``own`` why what each of them writes is its own.
     """
 
     site: Site
@@ -56,14 +60,15 @@ class DoneByAll(Struct, frozen=True):
     bound: bool = False
     path: tuple[Site, ...] = ()
     gathers: Site | None = None
+    own: Reason | None = None
 
 
 class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
-    With ``preview`` also all files, and not only those that are written after the function has gathered something from
-    all processes; and what lies in files that name nothing which only several processes need: it counts there if a
-    function leads to it that asks which process it is.
+    With ``preview`` also all files, and not only those that a function writes which has gathered something from all
+    processes before, or whose content differs between processes; and what lies in files that name nothing which only
+    several processes need: it counts there if a function leads to it that asks which process it is.
     """
 
     def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
@@ -82,7 +87,7 @@ class DoneByAllSearch:
 
     def found(self) -> Iterator[DoneByAll]:
         """Each such call."""
-        several = self.multi.surely_runs_several if self.preview else self.multi.needs
+        several = self.multi.surely_runs_several
         for ref in self.ev.project.functions():
             if ref not in self.reach.host or is_test(ref.path, self.ev.project.roots[-1]):
                 continue
@@ -95,14 +100,17 @@ class DoneByAllSearch:
                 if known is None:
                     continue
                 writes = known.once == "file"  # what can read as well writes if its mode says so
-                if writes and known.reads and not opens_to_write(frame, call):
+                if writes and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
                     continue
                 gathers = self._gathers_before(frame, number) if writes else None
-                if (writes and not self.preview and gathers is None) or self._is_for_one(frame, call, writes):
+                own = self._own_content(frame, number, call) if writes and gathers is None else None
+                if not (writes or self.preview or self.multi.needs(ref.path)) or self._is_for_one(frame, call, writes):
                     continue
                 path = self._reached_by_all(frame, number, lambda at: self.multi.needs(at.path) or at in self._asking)
-                if path is not None:
-                    yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers)
+                if path is None:
+                    continue
+                if not writes or self.preview or gathers or own:
+                    yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers, own=own)
 
     def _without(self, frame: Frame) -> Iterator[DoneByAll]:
         """The first use in a function of a run, and of each name, that only some processes have, on a way all go."""
@@ -195,6 +203,28 @@ class DoneByAllSearch:
                 return Site(frame.ref, earlier)
         return None
 
+    def _is_open(self, frame: Frame, call: s.Call) -> bool:
+        """Whether a call writes into what is open already: a file, whose path has been judged, or memory."""
+        code = frame.code
+        for made in (code.operations[code.root_of(argument.value)] for argument in call.arguments):
+            if isinstance(made, s.Enter) or self.ev.may_call(frame, made, *names("files_in_memory")):
+                return True
+            if isinstance(made, s.Call) and any(each.once == "file" for each in rows_of(self.ev, frame, made)):
+                return True
+        return False
+
+    def _own_content(self, frame: Frame, number: int, call: s.Call) -> Reason | None:
+        """Why what a call writes, or what is written into the file that it opens, differs between processes."""
+        code = frame.code
+        given = [argument.value for argument in call.arguments]
+        opened = {at for at, enter in code.of_kind(s.Enter) if code.root_of(enter.manager) == number} | {number}
+        for _, other in code.of_kind(s.Call):
+            taken = code.taken_by(other)
+            if any(code.root_of(each) in opened for each in taken):
+                given += [each for each in taken if code.root_of(each) not in opened]
+        found = surest(self.content.why(frame, each) for each in given)
+        return found if found is not None and found.kind in _OWN else None
+
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
 
@@ -225,7 +255,8 @@ class DoneByAllSearch:
                 edges = self.reach.callers.get(at.ref, ())
                 if not edges and several:
                     return path
-                for edge in edges:
+                block = at.code.function.block_of[place]
+                for edge in (each for each in edges if block in self.ev.live_blocks(each.target.frame)):
                     further.setdefault((edge.caller, edge.number, several), (*path, edge.site))
             latest = {step: path for step, path in further.items() if step not in seen}
             seen |= latest.keys()

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 64
 """The most elements of a computed collection that are tracked individually."""
 ENUMS = names("enums")
-_SEQUENCES, _COPIERS = names("sequences"), names("copiers")
+_SEQUENCES, _OBJECT_MAKERS = names("sequences"), names("object_makers")
+_COPIERS = frozenset((*names("copiers"), *_OBJECT_MAKERS))
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 COPIES = frozenset(("replace", "_replace"))
 """Methods of records that return a copy with different fields."""
@@ -75,8 +76,8 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         return _folded(_FOLDED[name], given)
     if name == "builtins.dict" and not arguments.open:
         return _table(arguments)
-    if name in _COPIERS and len(given) == 1 and not arguments.keywords:
-        return given[0] if isinstance(certain(given[0]), Instance) else None
+    if name in _COPIERS and given:
+        return _copied(ev, name, given[0])
     if name == "dataclasses.replace" and len(given) == 1:
         return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
     return tree_of_functions(ev, name, arguments, frame)
@@ -100,6 +101,13 @@ def _table(arguments: Arguments) -> Values | None:
             items[key.value] = entry[1]
     items.update(arguments.keywords)
     return one(DictionaryValue(tuple(items.items()), copied.open, copied.each))
+
+
+def _copied(ev: Evaluator, name: str, given: Values) -> Values | None:
+    """An object like another one, a tree of the same leaves, or some object that is put together of its leaves."""
+    if name in _OBJECT_MAKERS:
+        return ANYTHING  # and none of the library's own
+    return given if isinstance(certain(given), Instance) or leaf_function(ev, given) is not None else None
 
 
 def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Values | None:

@@ -55,7 +55,7 @@ def traced_constants(
         for at, name, reason, shapes in _in_function(evaluator, reach, facets, frame, over_all=ref in over_all):
             computed = ref in over_all and reason.kind != "data" and _several(multi, ref, reason)
             if preview or _inside(reach, reason) or computed:
-                way = way_from_tracing(reach, ref)
+                way = way_from_tracing(reach, ref, sure=False)  # whatever leads there, it is traced
                 source = reason.cause.site
                 # One value may be passed on to many functions: the place to fix is where it comes in.
                 if way is not None and (source not in told or source.ref == ref):

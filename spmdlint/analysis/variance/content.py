@@ -521,7 +521,7 @@ def of_comparison(
         return None  # whether an object was seen before is the same everywhere, whatever its id
     if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
         return found
-    if _is_among_texts(function, operation):
+    if _is_among_texts(function, operation) or any(step.chosen for step in found.chain()):
         return found
     if operation.operators[0] not in ("in", "not in") and _asks_for_first(content, frame, operation):
         return found

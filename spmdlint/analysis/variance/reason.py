@@ -34,12 +34,16 @@ def _rank(reason: Reason) -> int:
 
 
 class Reason(Struct, frozen=True):
-    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is that of the source."""
+    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is that of the source.
+
+    ``chosen``: a branch chose the value, which is not computed from what is before.
+    """
 
     site: Site
     text: str
     kind: str
     before: Reason | None = None
+    chosen: bool = False
 
     def chain(self) -> list[Reason]:
         """The steps from the source to this one."""
