@@ -40,6 +40,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Proper
 from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.walk import Walk
 from spmdlint.analysis.variance.windows import leading
+from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.reading import Reading, named
 from spmdlint.knowledge.typing import typing_table
@@ -518,8 +519,10 @@ class Lives(Property):
         if known.kind in ("jit", "currying"):
             sharding = passed(call, "out_shardings", known.positional)
             return origins.why(frame, sharding) if sharding is not None else CONTINUE
-        if known.kind == "apply" and known.leaves is not None and len(call.arguments) > 1:
-            return self._mapped(origins, frame, number, call)
+        iterates = elements().get(known.name) == "map"
+        if known.kind == "apply" and len(call.arguments) > 1 and (iterates or known.leaves is not None):
+            found = self._mapped(origins, frame, number, call)
+            return self._elements(frame, number, found) if iterates and isinstance(found, Reason) else found
         return CONTINUE
 
     def _mapped(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Answer:
@@ -566,8 +569,9 @@ class Lives(Property):
                 found = self._by_values(origins.ev, callee, known.mesh, "out_specs")
                 found = found if found != CONTINUE else origins.why(frame, call.function)
                 return self._from(found, frame, number, f"what {callee.name} maps gives it")
-            return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
-        if known.kind not in ("jit", "transform"):
+            if known.by_hand:
+                return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
+        if known.kind not in ("jit", "map", "transform"):
             return CONTINUE
         managers = [origins.ev.value(frame, manager.function) for manager in managers_around(frame, number)]
         if External(self.table.context) in frozenset().union(*managers):
