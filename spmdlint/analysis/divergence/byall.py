@@ -27,7 +27,7 @@ from spmdlint.analysis.variance.guarded import (
     tells_who,
 )
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.reason import surest
+from spmdlint.analysis.variance.reason import PARTS, surest
 from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.files import names
@@ -37,7 +37,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.testfiles import is_test
 
-_OWN = ("identity", "group", "data", "ragged")
 _ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
 _Unset: TypeAlias = tuple[int, str, Reason, bool]
 """A use of what some processes lack, what that is, why they do, and whether it is a name or a field of the program."""
@@ -223,7 +222,7 @@ class DoneByAllSearch:
             if any(code.root_of(each) in opened for each in taken):
                 given += [each for each in taken if code.root_of(each) not in opened]
         found = surest(self.content.why(frame, each) for each in given)
-        return found if found is not None and found.kind in _OWN else None
+        return found if found is not None and (tells_who(found) or found.kind in PARTS) else None
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
@@ -252,7 +251,8 @@ class DoneByAllSearch:
                 ):
                     continue
                 several = several or concerns(at.ref)
-                edges = self.reach.callers.get(at.ref, ())
+                callers = self.reach.callers.get(at.ref, ())
+                edges = [edge for edge in callers if not is_test(edge.caller.ref.path, self.ev.project.roots[-1])]
                 if not edges and several:
                     return path
                 block = at.code.function.block_of[place]

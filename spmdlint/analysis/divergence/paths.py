@@ -186,4 +186,4 @@ def opens_to_write(frame: Frame, call: s.Call) -> bool:
 
 
 def _creates(mode: object) -> bool:
-    return isinstance(mode, str) and mode[:1] in ("w", "a", "x") and not mode.strip("waxbt+")
+    return isinstance(mode, str) and mode.startswith(tuple("wax")) and not mode.strip("waxbt+")

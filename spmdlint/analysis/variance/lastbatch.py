@@ -25,7 +25,6 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
     certain,
-    deed,
 )
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.lastslice import LastSlice
@@ -296,10 +295,8 @@ def _is_short(content: Origins, frame: Frame, base: int, is_batched: Callable[[F
     if isinstance(operation, s.Next):
         return is_batched(frame, operation.iterable) or _is_short(content, frame, operation.iterable, is_batched)
     if isinstance(operation, s.Subscript):
-        cut = frame.code.operations[operation.index]
-        if isinstance(cut, s.Slice):
-            return _goes_to_the_end(content, frame, operation, cut)
-        return _is_short(content, frame, operation.base, is_batched)
+        cuts = isinstance(frame.code.operations[operation.index], s.Slice)
+        return not cuts and _is_short(content, frame, operation.base, is_batched)
     if not isinstance(operation, s.Call):
         return False
     method = frame.code.operations[operation.function]
@@ -310,21 +307,3 @@ def _is_short(content: Origins, frame: Frame, base: int, is_batched: Callable[[F
         given = operation.arguments[0].value
         return is_batched(frame, given) or _is_short(content, frame, given, is_batched)
     return False
-
-
-def _goes_to_the_end(content: Origins, frame: Frame, operation: s.Subscript, cut: s.Slice) -> bool:
-    """Whether it is ``data[i:i + n]`` with ``i in range(0, len(data), n)``, for data that does not differ."""
-    if cut.lower is None or cut.upper is None or not Windows(content).follows(frame, cut.lower, cut.upper):
-        return False
-    start = frame.code.operations[resolved(content.ev, frame, cut.lower)]
-    steps = frame.code.operations[frame.code.root_of(start.iterable)] if isinstance(start, s.Next) else None
-    if deed(content.ev.callee(frame, steps)) != "range":
-        return False
-    if not isinstance(steps, s.Call) or len(steps.arguments) != 3:
-        return False
-    end = frame.code.operations[resolved(content.ev, frame, steps.arguments[1].value)]
-    if not isinstance(end, s.Call) or deed(content.ev.callee(frame, end)) != "length":
-        return False
-    counted = [argument.value for argument in end.arguments]
-    same = len(counted) == 1 and Windows(content).conditions.same(frame, counted[0], operation.base)
-    return same and content.why(frame, operation.base) is None

@@ -10,7 +10,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.program import summary as s
 
-_PARTS = ("data", "ragged", "longest")
+PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
 
 
@@ -61,7 +61,7 @@ class Reason(Struct, frozen=True):
     @property
     def cause(self) -> Reason:
         """The source, or the step that made data of a differing size from it, such as a share by process index."""
-        if self.kind not in _PARTS:
+        if self.kind not in PARTS:
             return self.source
         return next(step for step in self.chain() if step.kind == self.kind)
 

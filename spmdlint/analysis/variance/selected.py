@@ -143,19 +143,7 @@ def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int)
         if isinstance(each, s.Next):
             return operation.value == loop and not (operation.index == 0 and _counts(ev, frame, each))
         return _of_element(ev, frame, loop, operation.value, depth - 1)
-    # what an array has at the place that the iteration is about
-    return isinstance(operation, s.Subscript) and _counts_or_is(ev, frame, loop, operation.index, depth - 1)
-
-
-def _counts_or_is(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:
-    """Whether a value is the element of a loop, or the number of its iteration."""
-    root = frame.code.operations[number]
-    if isinstance(root, s.Load) and depth:
-        stores = ev.reaching(frame, number, root.name)
-        return any(_counts_or_is(ev, frame, loop, store, depth - 1) for store in stores)
-    if isinstance(root, s.Store) and depth:
-        return _counts_or_is(ev, frame, loop, root.value, depth - 1)
-    return number == loop or (isinstance(root, s.Item) and root.value == loop)
+    return False
 
 
 def _counts(ev: Evaluator, frame: Frame, step: s.Next) -> bool:
