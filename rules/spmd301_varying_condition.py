@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from spmdlint.branch_rule import BranchRule
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, Turn
 
 
 class VaryingCondition(BranchRule):
@@ -72,3 +79,32 @@ class VaryingCondition(BranchRule):
         "Make the call on every process and keep only the local work, such as printing or writing, under the "
         "condition; or agree on the condition first, for example with multihost_utils.broadcast_one_to_all."
     )
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from super().check(program)
+        for turn in program.turns():
+            yield self._in_turn(program, turn)
+
+    def _in_turn(self, program: Program, found: Turn) -> Diagnostic:
+        place, name = program.place(found.call.site), program.call_name(found.call)
+        at = program.where(found.branch, place.path)
+        ways = [Related(program.place(found.manager), "The block is entered here.")]
+        ways += [
+            Related(
+                program.place(found.branch), "This decides which processes wait before the block and which after it."
+            )
+        ]
+        ways += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        ways += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
+        return self.finding(
+            message=(
+                f"{name} is a parallel call, but the processes reach it in turn: {found.name} makes some of "
+                f"them wait before this block and the others after it ({at})."
+            ),
+            place=place,
+            help=(
+                "The processes in the block wait for a call that the others make after it, so the job hangs or pairs "
+                "the wrong calls. Make the call after the block."
+            ),
+            related=tuple(ways),
+        )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.callgraph.wrapped import Wrapped as Wrapped
     from spmdlint.analysis.divergence.branches import Divergence as Divergence
     from spmdlint.analysis.divergence.exceptions import ExceptionPath as ExceptionPath
+    from spmdlint.analysis.divergence.turns import Turn as Turn
     from spmdlint.analysis.evaluation.values import Site as Site
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.inputs.contracts import Breach as Breach

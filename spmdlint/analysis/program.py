@@ -25,6 +25,7 @@ from spmdlint.analysis.divergence.branches import HAZARDS, Divergence, Divergenc
 from spmdlint.analysis.divergence.byall import DoneByAll, DoneByAllSearch
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
+from spmdlint.analysis.divergence.turns import Turn, Turns
 from spmdlint.analysis.divergence.unawaited import UnawaitedFile, UnawaitedFiles
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
@@ -146,6 +147,10 @@ class Program:
     def unawaited_files(self) -> Iterator[UnawaitedFile]:
         """Files that some processes make and all read, without waiting."""
         yield from UnawaitedFiles(self.evaluator, self.reach, self.effects, self._multi, self.variance).found()
+
+    def turns(self) -> Iterator[Turn]:
+        """Parallel calls in blocks that processes enter in turn."""
+        yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
 
     def set_loops(self) -> tuple[SetLoop, ...]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""

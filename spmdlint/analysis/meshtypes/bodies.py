@@ -398,7 +398,7 @@ class Bodies:
         return (
             typer,
             result,
-            Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived), frozenset(typer.reduced)),
+            Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived)),
         )
 
     def _models(self, function: Value) -> frozenset[int]:
@@ -508,7 +508,7 @@ def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:
 def _differs(event: Event, rows: Rows) -> bool:
     """Whether a hazard in a map over rows concerns values that certainly differ between them; else it is not one."""
     if event.hazard == "predicate":
-        return not event.rows or rows.of_data(event.rows) or rows.of_reduced(event.rows)
+        return not event.rows or rows.of_data(event.rows)
     if event.hazard == "shared":
         return rows.of_data(event.rows)
     if event.hazard in ("bent", "ratio"):

@@ -11,7 +11,7 @@ from spmdlint.analysis.meshtypes.dimensions import misplaced_by, moves, overlaid
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import moved, place_on_axis, reduced
 from spmdlint.analysis.meshtypes.scopes import Scope
-from spmdlint.analysis.meshtypes.states import DIFFERENT, LITERAL, UNKNOWN, Leaf, Type, changed, flat, leaves_of
+from spmdlint.analysis.meshtypes.states import LITERAL, UNKNOWN, Leaf, Type, changed, flat, leaves_of
 from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
 from spmdlint.knowledge.load import Known
 
@@ -42,7 +42,6 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
 
         def reduce(leaf: Leaf) -> Leaf:
             result, events = reduced(leaf, names, rule, site)
-            typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
             typer.tell(events)
             for axis in names:
                 if axis in typer.stacked and leaf.marked("gradient", axis) is not None:

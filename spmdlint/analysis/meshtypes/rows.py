@@ -69,27 +69,18 @@ def _counts_devices(evaluator: Evaluator, frame: Frame, shape: int) -> bool:
 class Rows(Struct, frozen=True):
     """The mapped arguments of one map, by position: all of them, and those that are certainly not data.
 
-    ``derived``: the body takes derivatives by them. ``reduced``: the arguments that each sum or mean over devices is
-    made from.
+    ``derived``: the body takes derivatives by them.
     """
 
     mapped: frozenset[int]
     copies: frozenset[int]
     keys: frozenset[int]
     derived: frozenset[int] = frozenset()
-    reduced: frozenset[frozenset[int]] = frozenset()
 
     def of_data(self, rows: frozenset[int]) -> bool:
         """Whether a value made from these arguments certainly differs between the devices."""
         left = self.mapped - self.copies - self.keys
         return bool(left) and left <= rows
-
-    def of_reduced(self, rows: frozenset[int]) -> bool:
-        """Whether a value uses all arguments of some value that the body reduces, and so differs between devices.
-
-        A single argument is not enough: it may be a pytree of which only a part differs.
-        """
-        return any(len(each) > 1 and each <= rows for each in self.reduced)
 
     def of_some_data(self, rows: frozenset[int]) -> bool:
         """The same for a sum or mean: if the model is known, anything else that is summed is data."""

@@ -78,7 +78,6 @@ class Typer:
         self.events: dict[Event, None] = {}
         self.sent: set[str] = set()
         self.splitting: set[Site] = set()
-        self.reduced: set[frozenset[int]] = set()
         self.scopes = 0
         self.vectorised = 0
         self.stacked: list[str] = []
