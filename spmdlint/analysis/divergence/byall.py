@@ -103,12 +103,11 @@ class DoneByAllSearch:
                     continue
                 gathers = self._gathers_before(frame, number) if writes else None
                 own = self._own_content(frame, number, call) if writes and gathers is None else None
-                if not (writes or self.preview or self.multi.needs(ref.path)) or self._is_for_one(frame, call, writes):
+                sure = self.preview or (gathers or own if writes else self.multi.needs(ref.path))
+                if not sure or self._is_for_one(frame, call, writes):
                     continue
                 path = self._reached_by_all(frame, number, lambda at: self.multi.needs(at.path) or at in self._asking)
-                if path is None:
-                    continue
-                if not writes or self.preview or gathers or own:
+                if path is not None:
                     yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers, own=own)
 
     def _without(self, frame: Frame) -> Iterator[DoneByAll]:
