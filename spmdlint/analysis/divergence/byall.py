@@ -37,6 +37,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.testfiles import is_test
 
+_IN_MEMORY = names("files_in_memory")
 _ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
 _Unset: TypeAlias = tuple[int, str, Reason, bool]
 """A use of what some processes lack, what that is, why they do, and whether it is a name or a field of the program."""
@@ -205,7 +206,7 @@ class DoneByAllSearch:
         """Whether a call writes into what is open already: a file, whose path has been judged, or memory."""
         code = frame.code
         for made in (code.operations[code.root_of(argument.value)] for argument in call.arguments):
-            if isinstance(made, s.Enter) or self.ev.may_call(frame, made, *names("files_in_memory")):
+            if isinstance(made, s.Enter) or self.ev.may_call(frame, made, *_IN_MEMORY):
                 return True
             if isinstance(made, s.Call) and any(each.once == "file" for each in rows_of(self.ev, frame, made)):
                 return True

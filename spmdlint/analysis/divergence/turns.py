@@ -13,7 +13,6 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import managers_around
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.facets import Facets
@@ -46,17 +45,19 @@ class Turns:
         """The first parallel call of every such block."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            for _, _, entered in frame.code.each((s.Enter,)) if ref in self.reach.host else ():
-                yield from self._block(frame, entered)
+            for number, entered in frame.code.of_kind(s.Enter) if ref in self.reach.host else ():
+                yield from self._block(frame, number, entered)
 
-    def _block(self, frame: Frame, entered: s.Enter) -> Iterator[Turn]:
+    def _block(self, frame: Frame, number: int, entered: s.Enter) -> Iterator[Turn]:
         manager = self.ev.managed(frame, entered)
-        decided = self._whose_turn(manager) if manager is not None else None
-        if manager is None or decided is None:
+        if manager is None:
             return
-        made, calls = frame.code.operations[entered.manager], self.effects.of_function(frame)
-        own = [c for c in calls if any(each is made for each in managers_around(frame, c.site.number))]
-        if own and own[0].strength == "strong":
+        leaves = [at for at, left in frame.code.of_kind(s.Leave) if left.manager == entered.manager]
+        inside = range(number, max(leaves, default=number))
+        blocks = {frame.code.function.block_of[at] for at in inside} & self.ev.live_blocks(frame)
+        own = [call for call in self.effects.of_blocks(frame, sorted(blocks)) if call.site.number in inside]
+        decided = self._whose_turn(manager) if own and own[0].strength == "strong" else None
+        if decided is not None:
             name = self.ev.project.function(manager.ref).name
             yield Turn(own[0], Site(frame.ref, entered.manager), *decided, name)
 

@@ -395,11 +395,7 @@ class Bodies:
         mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
         result = self._typed(typer, use, function, types)
         known = carried(self.ev, sites) | typer.copies | self._models(function)
-        return (
-            typer,
-            result,
-            Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived)),
-        )
+        return typer, result, Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived))
 
     def _models(self, function: Value) -> frozenset[int]:
         """The positions of parameters that hold a model, judging by their names."""

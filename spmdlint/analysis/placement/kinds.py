@@ -578,10 +578,10 @@ class Lives(Property):
             return self._is("own", frame, number, "it is computed on the default device")
         targets = list(self.calls.targets(callee, origins.ev.arguments(frame, call), frame.depth + 1))
         if any(target.frame.code.calls_named(self.table.laying_out) for target in targets):
-            found = surest([origins.of_returns(target.frame) for target in targets])
-            return (
-                self._from(found, frame, number, f"{callee.name} compiles it so") if found or self.other else CONTINUE
-            )
+            found = surest(origins.of_returns(target.frame) for target in targets)
+            if found is None and not self.other:
+                return CONTINUE
+            return self._from(found, frame, number, f"{callee.name} compiles it so")
         static = static_values(origins.ev, callee, call)
         given = [argument.value for argument in call.arguments if argument.value not in static]
         if all(map(frame.code.is_written, given)) and not self._takes_all(origins, frame, number, call, callee):
