@@ -57,6 +57,8 @@ COMPUTED = "computed"
 ELEMENTS = "elements"
 """The kind of the reason of a list or an iterator: its elements live there."""
 _ITERATING = ("__next__", "__iter__")
+_ENTRIES = frozenset(("items",))
+_KEYS = "keys"
 
 
 class Question(Struct, frozen=True):
@@ -115,7 +117,7 @@ class Lives(Property):
                 return self._element(origins, frame, operation.iterable)
             case s.Load():
                 said = self._narrowed_to(frame, number)
-                return said if said != CONTINUE else self._appended(origins, frame, number, operation.name)
+                return said if said != CONTINUE else self._filled(origins, frame, number, operation.name)
             case s.Display(elements=parts):
                 return self._elements(frame, number, self._alternatives(origins, frame, number, parts))
             case s.DictDisplay(values=parts):
@@ -203,6 +205,8 @@ class Lives(Property):
             if isinstance(several, Collection):
                 return self._of_values(origins, element_at(several, at))
         if isinstance(root, s.Next) and isinstance(operation, s.Item):
+            if at == 0 and frame.code.root_of(root.iterable) in frame.code.calls_named(_ENTRIES):
+                return self._is("host", frame, number, "it is the key of an entry")
             beside = self._beside(origins, frame, root.iterable, operation.index)
             if beside is not None:
                 return origins.why(frame, beside)
@@ -244,6 +248,9 @@ class Lives(Property):
                     inner = ev.free_frame(method.ref)
                     yields = ev.project.function(method.ref).generator
                     return self._yielded(origins, inner) if yields else origins.of_returns(inner)
+        made = frame.code.operations[frame.code.root_of(iterable)]
+        if isinstance(made, s.DictDisplay) or (isinstance(made, s.Collected) and made.kind == "dict"):
+            return self._is("host", frame, iterable, "these are the keys of its entries")
         return _element_of(origins.why(frame, iterable))
 
     def _elements(self, frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -252,13 +259,16 @@ class Lives(Property):
             return found
         return Reason(Site(frame.ref, number), "these are its elements", ELEMENTS, found)
 
-    def _appended(self, origins: Origins, frame: Frame, number: int, name: str) -> Answer:
-        """The place of what is appended to a list that is empty where it is made; CONTINUE of anything else."""
-        made = given_to(frame.code.function, name)
-        empty = bool(made) and all(isinstance(each, s.Display) and not each.elements for each in made)
-        if not empty or not filling_of(origins.ev, frame, number):
+    def _filled(self, origins: Origins, frame: Frame, number: int, name: str) -> Answer:
+        """The place of what is put into a list or dictionary that is empty where it is made; CONTINUE of the rest."""
+        made, filling = given_to(frame.code.function, name), filling_of(origins.ev, frame, number)
+        if made and filling and all(isinstance(each, s.Display) and not each.elements for each in made):
+            return self._elements(frame, number, of_appended(origins, frame, number))
+        put = [each for each in map(frame.code.operations.__getitem__, filling) if isinstance(each, s.StoreSubscript)]
+        keyed = len(put) == len(filling) > 0 and all(constant(origins.ev.value(frame, p.index)) is None for p in put)
+        if not keyed or not made or not all(isinstance(each, s.DictDisplay) and not each.values for each in made):
             return CONTINUE
-        return self._elements(frame, number, of_appended(origins, frame, number))
+        return self._alternatives(origins, frame, number, [each.value for each in put])
 
     def _alternatives(self, origins: Origins, frame: Frame, number: int, parts: Iterable[int]) -> Reason | None:
         """The parts of a container, which must all live in one place; numbers and text do not count."""
@@ -429,7 +439,7 @@ class Lives(Property):
         """The place of what a method of an array returns, which goes by the name of a function."""
         if self.asked.lists:
             return origins.why(frame, method.base)
-        if method.name in self.table.methods:
+        if method.name in self.table.methods or method.name == _KEYS:
             return self._is("host", frame, number, f".{method.name}() gives a value of the host")
         if method.name.startswith("addressable_"):
             return origins.why(frame, call.function)
