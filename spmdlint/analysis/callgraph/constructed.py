@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
+    Applied,
     Arguments,
     ClassValue,
     Collection,
     DictionaryValue,
     Frame,
+    Free,
     FunctionValue,
     Instance,
+    Unknown,
+    Value,
     Values,
     certain,
 )
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+
+MAX_KEPT = 16
+"""The most constructions to search for what they keep; with more of them, the object cannot be identified."""
 
 
 class Constructed:
@@ -45,6 +55,38 @@ class Constructed:
         for frame, number, operation in self._calls.get(cls.ref, ()):
             if any(argument.star == "**" for argument in operation.arguments):
                 yield frame, number
+
+    def called(self, frame: Frame, call: s.Call) -> Values:
+        """What a call may call, as the evaluator says; what a field of an unknown record may hold."""
+        found = self.ev.value(frame, call.function)
+        if not any(isinstance(each, Free) for each in found):
+            return found
+        return frozenset(self.callees(frame, call.function))
+
+    def callees(self, frame: Frame, number: int) -> list[Value]:
+        """What a call may call, by its function operand; a field of an unknown object is what constructors got."""
+        values = [each for value in ordered(self.ev.value(frame, number)) for each in self._implemented(value)]
+        field = frame.code.operations[number]
+        if not isinstance(field, s.Attribute) or not all(isinstance(each, (Free, Unknown)) for each in values):
+            return values
+        owners = self.ev.objects.by_name.owners(frame, field.base, field.name)
+        kept: list[Value] = []
+        for owner in ordered(owners):
+            given = list(self.given(owner.cls, field.name)) if isinstance(owner, Instance) else []
+            if len(given) > MAX_KEPT:
+                return values
+            for where, _, value in given:
+                function = certain(self.ev.value(where, value))
+                if isinstance(function, (FunctionValue, Applied)):
+                    kept.append(function)
+        return kept or values
+
+    def _implemented(self, value: Value) -> list[Value]:
+        """The methods that may stand for an abstract one; any other value itself."""
+        if not isinstance(value, FunctionValue):
+            return [value]
+        made = self.ev.objects.abstract.implementations(value.ref)
+        return [replace(value, ref=ref) for ref in made] or [value]
 
     @cached_property
     def _calls(self) -> dict[FunctionRef, list[tuple[Frame, int, s.Call]]]:

@@ -303,7 +303,7 @@ class Effects:
 
     def callees(self, frame: Frame, operation: s.Call) -> Values:
         """The functions that a call may run; not None, which cannot be called, as in ``losses.get(name)(x)``."""
-        found = self.ev.value(frame, operation.function)
+        found = self.reach.constructed.called(frame, operation)
         return frozenset(map(self._runs, found - _NONE)) if len(found) > 1 else found
 
     def _runs(self, callee: Value) -> Value:

@@ -170,7 +170,7 @@ class Visitor:
                     continue
                 if operation.decorator:
                     self._wrap(frame, number)
-                callees = self.ev.value(frame, operation.function)
+                callees = self.reach.constructed.called(frame, operation)
                 if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
                 if callees != ANYTHING:

@@ -79,7 +79,7 @@ class Demands:
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 for known in rows_of(self.ev, frame, call):
                     yield from self._written(frame, number, call, known)
-                compiled = self.ev.callee(frame, call)
+                compiled = certain(self.reach.constructed.called(frame, call))
                 if isinstance(compiled, Applied):
                     yield from self._of_compiled(frame, number, call, compiled)
         for use in self.reach.uses:

@@ -11,10 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec.structs import replace
-
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.elements import changed_fields, fields, returns
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -24,14 +21,11 @@ from spmdlint.analysis.evaluation.values import (
     ClassValue,
     External,
     Frame,
-    Free,
     FunctionValue,
     Instance,
     ModuleValue,
     Site,
-    Unknown,
     Value,
-    certain,
     text,
     truth,
 )
@@ -181,7 +175,7 @@ class Origins:
 
     def callees(self, frame: Frame, call: s.Call) -> Sequence[Value]:
         """The values that a call may call, in order."""
-        return callees(self.ev, self.reach.constructed, frame, call.function)
+        return self.reach.constructed.callees(frame, call.function)
 
     def in_generator(
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
@@ -655,37 +649,6 @@ class Origins:
 def _omits(call: s.Operation) -> bool:
     """Whether a call passes nothing for a parameter that it does not name: it has no starred argument."""
     return isinstance(call, s.Call) and not any(argument.star for argument in call.arguments)
-
-
-MAX_KEPT = 16
-"""The most constructions to search for what they keep; with more of them, the object cannot be identified."""
-
-
-def callees(ev: Evaluator, constructed: Constructed, frame: Frame, number: int) -> list[Value]:
-    """What a call may call, by its function operand; a field of an unknown object is what constructors were given."""
-    values = [each for value in ordered(ev.value(frame, number)) for each in _implemented(ev, value)]
-    field = frame.code.operations[number]
-    if not isinstance(field, s.Attribute) or not all(isinstance(each, (Free, Unknown)) for each in values):
-        return values
-    owners = ev.objects.by_name.owners(frame, field.base, field.name)
-    kept: list[Value] = []
-    for owner in ordered(owners):
-        given = list(constructed.given(owner.cls, field.name)) if isinstance(owner, Instance) else []
-        if len(given) > MAX_KEPT:
-            return values
-        for where, _, value in given:
-            function = certain(ev.value(where, value))
-            if isinstance(function, FunctionValue):
-                kept.append(function)
-    return kept or values
-
-
-def _implemented(ev: Evaluator, value: Value) -> list[Value]:
-    """The methods that may stand for an abstract one; any other value itself."""
-    if not isinstance(value, FunctionValue):
-        return [value]
-    made = ev.objects.abstract.implementations(value.ref)
-    return [replace(value, ref=ref) for ref in made] or [value]
 
 
 def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
