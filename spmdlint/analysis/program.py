@@ -58,7 +58,6 @@ from spmdlint.analysis.setup.starting import Starting, Unconnected, unconnected
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.analysis.worlds.search import Worlds
 from spmdlint.diagnostics import Location, Place
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -191,14 +190,8 @@ class Program:
         return tuple(self._lists.numbers())
 
     @cached_property
-    def _shuffled(self) -> Origins:
-        shuffle = ShuffledOrder()
-        shuffle.content = self._facets.content
-        return Origins(self.evaluator, self.calls, self.reach, shuffle)
-
-    @cached_property
     def _lists(self) -> Listings:
-        orders = self.listing_order, self.set_order, self._shuffled
+        orders = self.listing_order, self.set_order
         return Listings(
             self.evaluator, self.reach, self.effects, *orders, self.variance, self._multi, preview=self.preview
         )
@@ -359,7 +352,7 @@ class Program:
     def unshared_data(self) -> Iterator[Unshared]:
         """Data that every process reads whole, although its batches are meant for one."""
         if self.multi_process != "never":
-            given = (self._shuffled, self._facets.sharing, self._quantities, self._multi)
+            given = (self.variance, self._facets.sharing, self._quantities, self._multi)
             yield from UnsharedData(*given).found()
 
     @cached_property

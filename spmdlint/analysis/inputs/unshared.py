@@ -19,6 +19,7 @@ from spmdlint.analysis.inputs.quantities import Portion, Quantities
 from spmdlint.analysis.inputs.rows import Batches, Rows, batch_size, own_part
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.sharing import Sharing
+from spmdlint.analysis.variance.sources import DRAWN
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
@@ -35,13 +36,13 @@ class Unshared(Struct, frozen=True):
 class UnsharedData:
     """Finds such data sets."""
 
-    def __init__(self, shuffled: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess) -> None:
-        self.ev = shuffled.ev
-        self.shuffled = shuffled
+    def __init__(self, content: Origins, sharing: Sharing, quantities: Quantities, multi: MultiProcess) -> None:
+        self.ev = content.ev
+        self.content = content
         self.sharing = sharing
         self.multi = multi
         self.quantities = quantities
-        calls, reach = shuffled.calls, shuffled.reach
+        calls, reach = content.calls, content.reach
         self._portion = Origins(self.ev, calls, reach, Portion(quantities, "process"))
         text = "this is how many examples a batch has"
         of_any_size = Batches(lambda frame, number: Reason(Site(frame.ref, number), text, "loaded"))
@@ -89,8 +90,8 @@ class UnsharedData:
     ) -> Unshared | None:
         """The data of some batches, unless each process draws its own by a seed that is meant to tell it apart."""
         frame = self.ev.free_frame(batched.ref)
-        drawn = self.shuffled.why(frame, batched.number)
-        own = drawn is not None and drawn.kind == "identity"
+        drawn = self.content.why(frame, batched.number)
+        own = drawn is not None and drawn.source.kind == "identity" and any(e.text == DRAWN for e in drawn.chain())
         return None if own else Unshared(self._source(frame, batched.number), found, use)
 
     def _source(self, frame: Frame, number: int) -> Site:

@@ -14,6 +14,7 @@ from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sources import DRAWN
 from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -21,6 +22,7 @@ from spmdlint.program import summary as s
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)
 _OWN = ("identity", "data")
+_DRAWN = ("clock", "entropy")
 _COLLECTED = (s.Collected,)
 _PUTS = (s.StoreSubscript,)
 
@@ -66,7 +68,6 @@ class Listings:
         effects: Effects,
         listing: Origins,
         sets: Origins,
-        shuffles: Origins,
         variance: Origins,
         multi: MultiProcess,
         *,
@@ -79,7 +80,6 @@ class Listings:
         self.effects = effects
         self.listing = listing
         self.sets = sets
-        self.shuffles = shuffles
         self.variance = variance
 
     def numbers(self) -> Iterator[ListingNumbers]:
@@ -131,8 +131,10 @@ class Listings:
     def _mixed(self, frame: Frame, number: int, base: int, ends: list[int]) -> Iterator[ListingShare]:
         """A share of data that each process has shuffled with a seed of its own: the shares overlap."""
         share = self.variance.any_of(frame, ends)
-        reason = self.shuffles.why(frame, base) if share is not None and share.kind in _OWN else None
-        if share is not None and reason is not None:
+        if share is None or share.kind not in _OWN or self.listing.why(frame, base) is not None:
+            return
+        reason = self.variance.why(frame, base)
+        if reason is not None and (reason.kind in _DRAWN or any(step.text == DRAWN for step in reason.chain())):
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
 from spmdlint.analysis.evaluation.transfers import row_of_method, through, through_method
 from spmdlint.analysis.evaluation.values import (
-    Applied,
-    Constant,
     External,
     Frame,
     FunctionValue,
     Site,
-    certain,
-    constant,
 )
 from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import sorted_by_length
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Property, Reason
+from spmdlint.analysis.variance.sources import shuffles
 from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
@@ -133,35 +129,14 @@ class ListingOrder(Property):
     @staticmethod
     def _shuffled(origins: Origins, frame: Frame, number: int, operation: s.Call, known: Known) -> Reason | None:
         """Why a call shuffles: it does so by default, or without being told how."""
-        asked = passed(operation, known.asked, known.positional) if known.asked is not None else None
-        if known.asked is not None and (asked is None or not _is(origins, frame, asked, True)):
-            return None
-        for parameter in known.shuffles:
-            value = passed(operation, parameter, known.positional)
-            if value is not None and not _says_nothing(origins, frame, value, known.seed_of):
-                return None
         component = origins.ev.project.component
         seeding = origins.reach.calling((known.seeded_by,))
         seeded = any(component[ref.path] == component[frame.ref.path] for ref in seeding)
-        if seeded or any(argument.star for argument in operation.arguments):
+        if seeded or not shuffles(origins.ev, frame, number, operation, known):
             return None
         name = known.name.rpartition(".")[2]
         how = "by default" if known.asked is None else "in its own random order, as it has no seed"
         return Reason(Site(frame.ref, number), f"{name}() shuffles {how}", SHUFFLED)
-
-
-def _says_nothing(origins: Origins, frame: Frame, value: int, seed: str | None) -> bool:
-    """Whether the value of a parameter neither forbids shuffling nor determines the order."""
-    if _is(origins, frame, value, True) or _is(origins, frame, value, None):
-        return True
-    made = certain(origins.ev.value(frame, value))
-    if seed is None or not isinstance(made, Applied) or made.arguments.open or made.arguments.positional:
-        return False
-    return made.arguments.keyword(seed) is None
-
-
-def _is(origins: Origins, frame: Frame, value: int, wanted: bool | None) -> bool:
-    return constant(origins.ev.value(frame, value)) == Constant(wanted)
 
 
 def _is_sorted_inside(frame: Frame, number: int, part: int | None) -> bool:

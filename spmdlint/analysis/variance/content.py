@@ -41,7 +41,7 @@ from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup
+from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup, of_shuffled
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason, taken
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
@@ -132,7 +132,10 @@ class Variance(Property):
             return self.caught.of_own_data(origins, frame, number) or self.raised.why(frame, number)
         if not isinstance(operation, s.Load):
             return CONTINUE
-        return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
+        if self.agreed.is_one(frame, number, operation):
+            return None
+        put = of_appended(origins, frame, number) or of_shuffled(origins, frame, number, operation.name)
+        return put or CONTINUE
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """Why a name that is filled later varies, or why a parameter is most likely a part of the data."""
@@ -319,7 +322,9 @@ class Variance(Property):
             method = frame.code.operations[operation.function]
             if owner is not None and owner.attribute and isinstance(method, s.Attribute):
                 return origins.why(frame, method.base)  # a method of a text or the like, which the attribute holds
-            part = holds_part(origins, frame, number, operation, known)
+            seed = passed(operation, known.order_seed, known.positional) if known and known.order_seed else None
+            mixed = self._shuffled(origins, frame, number, () if seed is None else (seed,))
+            part = mixed or holds_part(origins, frame, number, operation, known)
             return part or self._of_library(origins, frame, number, callee.name, operation)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
@@ -332,7 +337,28 @@ class Variance(Property):
                 return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
             return self._of_method(origins, frame, number, operation, method)
-        return CONTINUE
+        return self._gone_over(origins, frame, number) or CONTINUE
+
+    @staticmethod
+    def _gone_over(origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """Why iterating over an object of the project gives an order of this process's own, by its ``__iter__``."""
+        for value in ordered(origins.ev.value(frame, number)):
+            for method in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
+                if isinstance(method, FunctionValue):
+                    inside = origins.ev.free_frame(method.ref)
+                    loops = inside.code.of_kind(s.Next) if inside.code.function.generator else ()
+                    given = [loop.iterable for _, loop in loops]
+                    given += [y.value for _, y in inside.code.of_kind(s.Yield) if y.delegate and y.value is not None]
+                    found = origins.any_of(inside, given) or origins.of_returns(inside)
+                    if found is not None:
+                        return found
+        return None
+
+    @staticmethod
+    def _shuffled(origins: Origins, frame: Frame, number: int, seeds: Sequence[int]) -> Reason | None:
+        """Why what a call returns is in an order of this process's own: one of the seeds that it is given differs."""
+        found = drawn(Site(frame.ref, number), origins.any_of(frame, seeds))
+        return origins.step(frame, number, "the order depends on it", found) if found is not None else None
 
     def _of_compiled(
         self, origins: Origins, frame: Frame, number: int, call: s.Call, compiled: Applied
@@ -371,6 +397,10 @@ class Variance(Property):
             if found is not None or held is None or (shares is not None and shares.own):
                 return self._counted(frame, number, found)
         part = holds_part(origins, frame, number, operation, known)
+        if method.name == "shuffle":  # the seed of a data set is given by name, or after the size of its buffer
+            named = [argument.value for argument in operation.arguments if argument.keyword == "seed"]
+            given = [argument.value for argument in operation.arguments if argument.keyword is None]
+            part = part or self._shuffled(origins, frame, number, named or given[1:2])
         found = part or shared_out(origins, frame, number, operation) or origins.why(frame, method.base)
         found = found or origins.any_of(frame, through_method(origins.ev, frame, operation, "content"))
         return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found
@@ -399,6 +429,10 @@ class Variance(Property):
         if elements().get(name) == "maximum" and raised_to_what_is_alike(origins, frame, arguments):
             return None
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
+        if elements().get(name) == "map" and arguments:
+            function = certain(origins.ev.value(frame, arguments[0]))
+            counting = self.knowledge.get(function.name) if isinstance(function, External) else None
+            carried = arguments[1:] if counting is None or not counting.counts else ()
         if known is not None and known.laid_out and not (known.gives_global or known.kind):
             place = passed(operation, known.laid_out, known.positional)
             carried = arguments[:1] if place is not None and not self.spans(frame, place) else ()

@@ -16,11 +16,14 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_entry
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sources import drawn
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 _FILLERS = frozenset(("update", "setdefault"))
 _APPENDING = frozenset("append appendleft extend insert".split())
+_SHUFFLERS = frozenset(("shuffle",))
 _MADE = names("filled_arrays")
 _KINDS = ("identity", "completion")
 
@@ -95,6 +98,33 @@ def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
             if found is not None:
                 return origins.step(frame, number, "it is put into a list here", found)
     return None
+
+
+def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason | None:
+    """Why a name is in a shuffled order: ``rng.shuffle(name)`` runs before it is read, with a varying generator."""
+    operations = frame.code.operations
+    for number, call in frame.code.calls_named(_SHUFFLERS).items():
+        given = operations[call.arguments[0].value] if call.arguments else None
+        if not isinstance(given, s.Load) or given.name != name or not _comes_to(content, frame, call, read, name):
+            continue
+        if not any(number in inputs(each) for each in operations):  # what returns something, shuffles that instead
+            found = drawn(Site(frame.ref, number), content.why(frame, number))
+            if found is not None:
+                return content.step(frame, number, "the shuffle depends on it", found)
+    return None
+
+
+def _comes_to(content: Origins, frame: Frame, shuffle: s.Call, read: int, name: str) -> bool:
+    """Whether the value that a name has when it is shuffled still reaches another place, which runs later."""
+    function, shuffled = frame.code.function, shuffle.arguments[0].value
+    if not function.binds(name):
+        return True
+    flow, blocks = content.ev.flow(frame.ref), function.block_of
+    if flow.reaching(shuffled, name).isdisjoint(flow.reaching(read, name)):
+        return False
+    if blocks[shuffled] == blocks[read] and shuffled < read:
+        return True
+    return any(blocks[read] in flow.reachable(edge.target) for edge in function.blocks[blocks[shuffled]].edges)
 
 
 def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, number: int) -> Reason | None:

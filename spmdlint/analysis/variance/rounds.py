@@ -9,6 +9,7 @@ from itertools import chain
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.elements import returns
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Free, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.variance.element import elsewhere
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -20,6 +21,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT
 
 _NONE = Constant(None)
+_ITERATE = ("iterate", "islice")
 
 
 def has_no_end(origins: Origins, frame: Frame, bound: int) -> bool:
@@ -126,7 +128,9 @@ def _innermost(origins: Origins, frame: Frame, iterable: int, path: list[object]
     for _ in range(_DEPTH):
         call = frame.code.operations[frame.code.root_of(iterable)]
         callee = origins.ev.callee(frame, call)
-        inner = _inside(call, callee.name, path) if isinstance(call, s.Call) and isinstance(callee, External) else None
+        if not isinstance(call, s.Call) or not isinstance(callee, External):
+            break
+        inner = _inside(origins, call, callee.name, path)
         if inner is None:
             break
         iterable, path = inner
@@ -159,16 +163,17 @@ def _yielded(
     return None
 
 
-def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
-    """What a function of Python's iterates over, and the remaining path within that."""
+def _inside(origins: Origins, call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
+    """What a library's function takes the elements from that it gives, and the remaining path within one of those."""
     given = [argument.value for argument in call.arguments if argument.keyword is None and not argument.star]
-    if elements().get(name) == "zip" and path and isinstance(path[0], int) and path[0] < len(given):
-        return given[path[0]], path[1:]
-    if elements().get(name) == "enumerate" and path and path[0] == 1 and given:
-        return given[0], path[1:]
-    if elements().get(name) in ("iterate", "islice") and given:
-        return given[0], path
-    return None
+    first, joins = path[0] if path else None, elements().get(name)
+    if joins == "zip":
+        return (given[first], path[1:]) if isinstance(first, int) and first < len(given) else None
+    if joins == "enumerate":
+        return (given[0], path[1:]) if first == 1 and given else None
+    # A whole element may also differ by what was done to the list since it was made.
+    kept = through(origins.ev.knowledge, name, call, "batches") if path or joins in _ITERATE else ()
+    return (kept[0], path) if len(kept) == 1 else None
 
 
 def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *, shared: bool) -> Reason | None:

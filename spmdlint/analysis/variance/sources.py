@@ -50,12 +50,14 @@ _TOLD: Mapping[Variable, str] = {
     "group": "the number of the node or slice that this process is on",
     "host": "the name of this process's host",
 }
-_TEXT = "each process draws numbers of its own here"
 _OF_JAX = names("jax_family")
+DRAWN = "each process draws numbers of its own here"
+"""What the reason says of numbers that are drawn with a seed which tells processes apart."""
 NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 _COUNTERS = names("counters")
 _NEXT = frozenset(("next",))
+_SEEDERS, _SEEDED = names("seeders"), names("seeded_by_them")
 
 
 class Sources:
@@ -76,6 +78,8 @@ class Sources:
         if known is not None and known.source is not None and not known.callback:
             given = [self.ev.value(frame, argument.value) for argument in operation.arguments]
             return self._given(known, given, site)
+        if known is not None and known.shuffles and shuffles(self.ev, frame, number, operation, known):
+            return self._drawn(known, site, f"{known.name}() shuffles without a seed")
         if known is not None and known.own_by is not None and self._divides(frame, operation, known):
             return Reason(site, f"{known.name}() gives this process's part", "data")
         if callee.name == "builtins.hash" and operation.arguments:
@@ -107,10 +111,13 @@ class Sources:
         count = sum(certain(each) != Constant(None) for each in given)
         if known.source is None or (known.at_most is not None and count > known.at_most):
             return None
+        text = f"{known.name}{'' if known.attribute else '()'} differs between processes"
+        return self._drawn(known, site, text, known.source)
+
+    def _drawn(self, known: Known, site: Site, text: str, kind: str = "entropy") -> Reason | None:
+        """Why what a call draws varies: nothing seeds its generator, or a seed that differs."""
         seeds = self._seeds_of(known, site)
-        if seeds:
-            return self._own_seed(known, seeds, site)
-        return Reason(site, f"{known.name}{'' if known.attribute else '()'} differs between processes", known.source)
+        return self._own_seed(known, seeds, site) if seeds else Reason(site, text, kind)
 
     def _own_seed(self, known: Known, seeds: list[Site], site: Site) -> Reason | None:
         """Why a draw varies although the program seeds the generator: it gives each process a seed of its own."""
@@ -164,7 +171,8 @@ class Sources:
         wanted = {(known.seeded_by, self._seeded_with(known)) for known in self.knowledge.functions.values()}
         found: dict[tuple[str, str], dict[Site, None]] = {}
         for use in self.reach.applications:
-            for key in (each for each in wanted if each[0] == use.applied.name):
+            name = use.applied.name
+            for key in (each for each in wanted if each[0] in (_SEEDED if name in _SEEDERS else (name,))):
                 if self._is_given(use.applied.arguments, key[1]):
                     found.setdefault(key, {})[use.site] = None
         return {key: tuple(sites) for key, sites in found.items()}
@@ -272,6 +280,34 @@ class Sources:
         return found
 
 
+def shuffles(ev: Evaluator, frame: Frame, number: int, call: s.Call, known: Known) -> bool:
+    """Whether a call shuffles by a generator that it is not given: by default, or because it is told to."""
+    made = certain(ev.value(frame, number)) if any(argument.star for argument in call.arguments) else None
+    if any(argument.star for argument in call.arguments) and (not isinstance(made, Applied) or made.arguments.open):
+        return False
+
+    def given(parameter: str) -> Values | None:
+        if isinstance(made, Applied):
+            return ev.argument(made, parameter)
+        value = passed(call, parameter, known.positional)
+        return ev.value(frame, value) if value is not None else None
+
+    asked = given(known.asked) if known.asked is not None else None
+    if known.asked is not None and (asked is None or constant(asked) != Constant(True)):
+        return False
+    return all(value is None or _says_nothing(value, known.seed_of) for value in map(given, known.shuffles))
+
+
+def _says_nothing(value: Values, seed: str | None) -> bool:
+    """Whether the value of a parameter neither forbids shuffling nor determines the order."""
+    if constant(value) in (Constant(True), Constant(None)):
+        return True
+    made = certain(value)
+    if seed is None or not isinstance(made, Applied) or made.arguments.open or made.arguments.positional:
+        return False
+    return made.arguments.keyword(seed) is None
+
+
 def source_function(ev: Evaluator, reason: Reason) -> str:
     """The name of the library's function, called, or attribute that is the source of a reason; otherwise empty."""
     site = reason.source.site
@@ -284,7 +320,7 @@ def drawn(site: Site, generator: Reason | None) -> Reason | None:
     """Why the numbers vary that a generator draws, which varies because of ``generator``."""
     if generator is None or generator.kind != "identity":
         return generator
-    return Reason(site, _TEXT, "data", generator)
+    return Reason(site, DRAWN, "data", generator)
 
 
 def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[int]) -> Reason | None:
@@ -293,7 +329,7 @@ def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[i
     body = frame.code.flow.loop_body(block_of[loop])
     found = content.any_of(frame, values)
     cause = None if found is None or found.kind != "data" else found.cause
-    if cause is None or cause.text != _TEXT or cause.site.ref != frame.ref:
+    if cause is None or cause.text != DRAWN or cause.site.ref != frame.ref:
         return None
     return found if block_of[cause.site.number] in body else None
 
