@@ -160,7 +160,11 @@ class Project(Struct, dict=True):
             return name
         parts = module.name.split(".")
         drop = level - 1 if module.is_package else level
-        base = parts[: len(parts) - drop] if drop <= len(parts) else []
+        base = parts[: len(parts) - drop]
+        if drop > len(parts):  # the folders above are packages, although no file of theirs says so
+            folder = module.path.parents[min(level, len(module.path.parents)) - 1]
+            root = next((root for root in self.roots if folder.is_relative_to(root)), folder)
+            base = list(folder.relative_to(root).parts)
         return ".".join([*base, *([name] if name else [])])
 
     # -- classes
@@ -195,19 +199,14 @@ class Project(Struct, dict=True):
     def attributes_set(self) -> dict[str, list[tuple[FunctionRef, int]]]:
         """The objects, other than a method's receiver, on which an attribute is set; by the attribute's name."""
         found: dict[str, list[tuple[FunctionRef, int]]] = {}
+        for name, stores in self.fields_of_others.items():
+            made = ((ref, self.function(ref).operations[number]) for ref, number in stores)
+            found[name] = [(ref, store.base) for ref, store in made if isinstance(store, StoreAttribute)]
         for ref in self.functions():
             function = self.function(ref)
-            receiver = self._receiver(ref)
-            for operation in function.operations:
-                if type(operation) not in _SETTING:  # most are others
-                    continue
-                if isinstance(operation, Call):
-                    for name, number in _set_by_name(function, operation):
-                        found.setdefault(name, []).append((ref, number))
-                elif isinstance(operation, StoreAttribute):
-                    base = function.operations[operation.base]
-                    if not isinstance(base, Load) or base.name != receiver:
-                        found.setdefault(operation.name, []).append((ref, operation.base))
+            for call in (each for each in function.operations if type(each) is Call):
+                for name, number in _set_by_name(function, call):
+                    found.setdefault(name, []).append((ref, number))
         return found
 
     @cached_property
@@ -235,9 +234,6 @@ class Project(Struct, dict=True):
         if parent is not None and self.modules[ref.path].summary.functions[parent].kind == "class":
             return self.ref(ref.path, parent)
         return None
-
-
-_SETTING = frozenset((Call, StoreAttribute))
 
 
 def _set_by_name(function: Function, call: Call) -> Iterator[tuple[str, int]]:
