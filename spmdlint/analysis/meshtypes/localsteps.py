@@ -14,7 +14,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
 from spmdlint.analysis.meshtypes.symbols import bound_axes
 from spmdlint.analysis.placement.kinds import OWN_DEVICES
 from spmdlint.analysis.placement.questions import Placement
@@ -45,12 +45,21 @@ def kept_gradients(calls: Calls, reach: Reach, placement: Placement, multi: Mult
         devices = _own_devices(placement, use, known)
         if devices is None or not multi.surely_runs_several(use.frame.ref.path):
             continue
-        for ref in dict.fromkeys(
-            target.frame.ref for target in calls.targets(use.applied, Arguments(open=True), use.frame.depth)
-        ):
+        for ref in _run_by(reach, use):
             reduced = _reduced(calls.ev, ref)
             if reduced is not None:
                 yield KeptGradients(reduced, use.site, devices, calls.ev.project.function(ref).name, min(named))
+
+
+def _run_by(reach: Reach, use: MapUse) -> list[FunctionRef]:
+    """What a map runs, and what that calls, such as a step that a scan repeats."""
+    run = [edge.target.frame for edge in reach.edges.get(use.frame, ()) if edge.number == use.site.number]
+    found = dict.fromkeys(frame.ref for frame in run)
+    for frame in run:
+        new = [e.target.frame for e in reach.edges.get(frame, ()) if e.target.frame.ref not in found]
+        found |= dict.fromkeys(each.ref for each in new)
+        run += new
+    return list(found)
 
 
 def _own_devices(placement: Placement, use: MapUse, known: Known) -> Site | None:
