@@ -323,8 +323,7 @@ class Variance(Property):
             if owner is not None and owner.attribute and isinstance(method, s.Attribute):
                 return origins.why(frame, method.base)  # a method of a text or the like, which the attribute holds
             seed = passed(operation, known.order_seed, known.positional) if known and known.order_seed else None
-            mixed = self._shuffled(origins, frame, number, () if seed is None else (seed,))
-            part = mixed or holds_part(origins, frame, number, operation, known)
+            part = self._shuffled(origins, frame, number, seed) or holds_part(origins, frame, number, operation, known)
             return part or self._of_library(origins, frame, number, callee.name, operation)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
@@ -355,9 +354,9 @@ class Variance(Property):
         return None
 
     @staticmethod
-    def _shuffled(origins: Origins, frame: Frame, number: int, seeds: Sequence[int]) -> Reason | None:
-        """Why what a call returns is in an order of this process's own: one of the seeds that it is given differs."""
-        found = drawn(Site(frame.ref, number), origins.any_of(frame, seeds))
+    def _shuffled(origins: Origins, frame: Frame, number: int, seed: int | None) -> Reason | None:
+        """Why what a call returns is in an order of this process's own: the seed that it is given differs."""
+        found = drawn(Site(frame.ref, number), origins.why(frame, seed) if seed is not None else None)
         return origins.step(frame, number, "the order depends on it", found) if found is not None else None
 
     def _of_compiled(
@@ -397,10 +396,8 @@ class Variance(Property):
             if found is not None or held is None or (shares is not None and shares.own):
                 return self._counted(frame, number, found)
         part = holds_part(origins, frame, number, operation, known)
-        if method.name == "shuffle":  # the seed of a data set is given by name, or after the size of its buffer
-            named = [argument.value for argument in operation.arguments if argument.keyword == "seed"]
-            given = [argument.value for argument in operation.arguments if argument.keyword is None]
-            part = part or self._shuffled(origins, frame, number, named or given[1:2])
+        if method.name == "shuffle":
+            part = part or self._shuffled(origins, frame, number, passed(operation, "seed", ("buffer_size", "seed")))
         found = part or shared_out(origins, frame, number, operation) or origins.why(frame, method.base)
         found = found or origins.any_of(frame, through_method(origins.ev, frame, operation, "content"))
         return drawn(Site(frame.ref, number), found) if method.name in self.knowledge.draws else found

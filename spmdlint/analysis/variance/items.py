@@ -138,4 +138,7 @@ def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, nu
             found = guarded(content, control, frame, place)
             if found is not None and found.kind in _KINDS:
                 return Reason(Site(frame.ref, place), f"only some processes fill {load.name!r} here", found.kind, found)
+            found = content.any_of(frame, (put.value, put.index))
+            if found is not None:
+                return content.step(frame, place, f"it is put into {load.name!r} here", found)
     return None

@@ -21,7 +21,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT
 
 _NONE = Constant(None)
-_ITERATE = ("iterate", "islice")
 
 
 def has_no_end(origins: Origins, frame: Frame, bound: int) -> bool:
@@ -119,18 +118,15 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
         path.insert(0, part.index)
         part = frame.code.operations[part.value]
     number = _taken_from(origins, frame, part)
-    number, path = _innermost(origins, frame, number, path) if number is not None else (None, path)
-    return number if not path else None
+    while path and number is not None:  # a whole element may also differ by what was done to the list it is in
+        number, path = _inside(origins, frame, number, path) or (None, path)
+    return number
 
 
 def _innermost(origins: Origins, frame: Frame, iterable: int, path: list[object]) -> tuple[int, list[object]]:
     """What ``zip``, ``enumerate`` and the like in a function take the elements from, and the remaining path."""
     for _ in range(_DEPTH):
-        call = frame.code.operations[frame.code.root_of(iterable)]
-        callee = origins.ev.callee(frame, call)
-        if not isinstance(call, s.Call) or not isinstance(callee, External):
-            break
-        inner = _inside(origins, call, callee.name, path)
+        inner = _inside(origins, frame, iterable, path)
         if inner is None:
             break
         iterable, path = inner
@@ -163,16 +159,19 @@ def _yielded(
     return None
 
 
-def _inside(origins: Origins, call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
+def _inside(origins: Origins, frame: Frame, iterable: int, path: list[object]) -> tuple[int, list[object]] | None:
     """What a library's function takes the elements from that it gives, and the remaining path within one of those."""
+    call = frame.code.operations[frame.code.root_of(iterable)]
+    callee = origins.ev.callee(frame, call)
+    if not isinstance(call, s.Call) or not isinstance(callee, External):
+        return None
     given = [argument.value for argument in call.arguments if argument.keyword is None and not argument.star]
-    first, joins = path[0] if path else None, elements().get(name)
+    first, joins = path[0] if path else None, elements().get(callee.name)
     if joins == "zip":
         return (given[first], path[1:]) if isinstance(first, int) and first < len(given) else None
     if joins == "enumerate":
         return (given[0], path[1:]) if first == 1 and given else None
-    # A whole element may also differ by what was done to the list since it was made.
-    kept = through(origins.ev.knowledge, name, call, "batches") if path or joins in _ITERATE else ()
+    kept = through(origins.ev.knowledge, callee.name, call, "batches")
     return (kept[0], path) if len(kept) == 1 else None
 
 
