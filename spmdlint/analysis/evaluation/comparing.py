@@ -25,7 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 from spmdlint.knowledge.files import names
-from spmdlint.knowledge.units import units
+from spmdlint.knowledge.units import Unit, units
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -39,6 +39,7 @@ ON_SEVERAL = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
 """What comparing a number of processes or devices above one with a number gives."""
+_LENGTH = "builtins.len"
 _OLDEST, _NEXT = (3, 10), (4,)
 """The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
@@ -79,11 +80,21 @@ def _newer_python(left: Values, right: Values) -> bool | None:
 def _several_processes(operator: str, left: Values, right: Values) -> bool | None:
     """The answer to a question for a job of one process: the linter judges jobs of several."""
     for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
-        counted, than = certain(count), constant(number)
-        counts = isinstance(counted, Applied) and units().counts.get(counted.name) == "process"
-        if counts and than is not None:
+        than, unit = constant(number), counted(count)
+        if unit == "process" and than is not None:
             return ON_SEVERAL.get((asked, than.value)) if type(than.value) is int else None
+        if unit == "device" and counted(number) == "local":  # which are as many in one process
+            return ON_SEVERAL.get((asked, 1))
     return None
+
+
+def counted(count: Values) -> Unit | None:
+    """What a number is a count of, also as the length of a list."""
+    value, table = certain(count), units()
+    if not isinstance(value, Applied):
+        return None
+    listed = certain(value.arguments.positional[0]) if value.name == _LENGTH and value.arguments.positional else None
+    return table.lists.get(listed.name) if isinstance(listed, Applied) else table.counts.get(value.name)
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:

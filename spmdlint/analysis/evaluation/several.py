@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL
+from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL, counted
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.knowledge.units import Unit, units
 from spmdlint.program import summary as s
 
@@ -78,20 +78,8 @@ def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
 
 def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
     for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
-        than = frame.code.operations[number]
-        if isinstance(than, s.Const) and type(than.value) is int and _counts(ev, frame, count):
-            return ON_SEVERAL.get((asked, than.value))
+        than, made = (frame.code.operations[n] for n in (number, frame.code.root_of(count)))
+        if isinstance(than, s.Const) and type(than.value) is int and isinstance(made, s.Call):
+            unit = counted(ev.value(frame, count))
+            return ON_SEVERAL.get((asked, than.value)) if unit is not None and unit != "local" else None
     return None
-
-
-def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether the value is the number of all devices, of a mesh's devices, or of all processes."""
-    operation = frame.code.operations[frame.code.root_of(number)]
-    if not isinstance(operation, s.Call):
-        return False
-    if len(operation.arguments) == 1:
-        if not ev.may_do(frame, operation, "length"):
-            return False
-        number = operation.arguments[0].value
-    values = ev.value(frame, number)
-    return bool(values) and all(isinstance(v, Applied) and v.name in counting("device", "process") for v in values)

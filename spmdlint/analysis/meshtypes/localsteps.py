@@ -45,10 +45,10 @@ def kept_gradients(calls: Calls, reach: Reach, placement: Placement, multi: Mult
         devices = _own_devices(placement, use, known)
         if devices is None or not multi.surely_runs_several(use.frame.ref.path):
             continue
-        for ref in _run_by(reach, use):
-            reduced = _reduced(calls.ev, ref)
-            if reduced is not None:
-                yield KeptGradients(reduced, use.site, devices, calls.ev.project.function(ref).name, min(named))
+        found = next(((ref, n) for ref in _run_by(reach, use) if (n := _reduced(calls.ev, ref)) is not None), None)
+        if found is not None:
+            body = calls.ev.project.function(found[0]).name
+            yield KeptGradients(found[1], use.site, devices, body, min(named))
 
 
 def _run_by(reach: Reach, use: MapUse) -> list[FunctionRef]:
