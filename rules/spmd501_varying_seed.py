@@ -21,7 +21,8 @@ class SeedsThatVary(Rule):
     - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
       samplers that do both;
     - data that is split at random without a seed, so that each process has other sets to train and to test with;
-    - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
+    - values drawn from an unseeded generator, and what a list or a loader gives that is shuffled without a seed, where
+      `jax.device_put` or a compiled function over all devices takes it for one value;
     - such keys, and keys that contain the process index, for a `jax.jit` whose `out_shardings` are over all devices;
     - in programs for several processes that reduce over a mapped axis, state that is replicated to the devices and that
       was made with a key that contains the process index, or with an unseeded generator; with `--preview`, in all

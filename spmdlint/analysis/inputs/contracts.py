@@ -198,6 +198,7 @@ class Contracts:
         path, layout = demand.frame.ref.path, demand.layout
         local = layout is not None and on_local_devices(layout)
         several = self.multi.joins(path) or (reason.kind == _OWN and self.multi.meets(path))
+        several = several or (reason.kind in ("clock", "entropy") and self.multi.surely_runs_several(path))
         return several and not local and not self.multi.tests_one_process(path)
 
     def _may_meet(self, demand: Demand, reason: Reason) -> bool:
