@@ -72,14 +72,16 @@ class SeedsThatVary(Rule):
     partly_preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        broken = set()
         for found in program.breaches(self.code):
+            broken.add((found.call, found.reason.source.site))
             yield self._broken(program, found)
         told = set()
         for site, reason in program.own_states():
             told.add(reason.source.site)
             yield self._state(program, site, reason)
         for site, reason in program.own_replicas():
-            if reason.source.site not in told:  # else it is such a state that is replicated here
+            if reason.source.site not in told and (site, reason.source.site) not in broken:  # what is told already
                 yield self._replica(program, site, reason)
         for share in program.shuffled_shares():
             yield self._share(program, share.site, share.reason)

@@ -11,6 +11,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
+    UNKNOWN,
     Applied,
     Arguments,
     ClassValue,
@@ -57,11 +58,10 @@ class Constructed:
                 yield frame, number
 
     def called(self, frame: Frame, call: s.Call) -> Values:
-        """What a call may call, as the evaluator says; what a field of an unknown record may hold."""
+        """What a call may call, as the evaluator says; the one function that a field of any such record holds."""
         found = self.ev.value(frame, call.function)
-        if not any(isinstance(each, Free) for each in found):
-            return found
-        return frozenset(self.callees(frame, call.function))
+        held = self.callees(frame, call.function) if any(isinstance(each, Free) for each in found) else ()
+        return frozenset(held) if len(set(held)) == 1 else found
 
     def callees(self, frame: Frame, number: int) -> list[Value]:
         """What a call may call, by its function operand; a field of an unknown object is what constructors got."""
@@ -76,10 +76,10 @@ class Constructed:
             if len(given) > MAX_KEPT:
                 return values
             for where, _, value in given:
-                function = certain(self.ev.value(where, value))
-                if isinstance(function, (FunctionValue, Applied)):
+                function = certain(self.ev.value(where, value)) or UNKNOWN
+                if isinstance(function, (FunctionValue, Applied, Unknown)):
                     kept.append(function)
-        return kept or values
+        return kept if any(not isinstance(each, Unknown) for each in kept) else values
 
     def _implemented(self, value: Value) -> list[Value]:
         """The methods that may stand for an abstract one; any other value itself."""

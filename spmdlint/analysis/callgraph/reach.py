@@ -170,7 +170,9 @@ class Visitor:
                     continue
                 if operation.decorator:
                     self._wrap(frame, number)
-                callees = self.reach.constructed.called(frame, operation)
+                callees = self.ev.value(frame, operation.function)
+                if any(isinstance(callee, Free) for callee in callees):  # perhaps a field that holds a function
+                    callees = frozenset(self.reach.constructed.callees(frame, operation.function))
                 if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
                 if callees != ANYTHING:

@@ -11,6 +11,7 @@ from spmdlint.analysis.evaluation import folding
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     Applied,
+    Arguments,
     ClassValue,
     Collection,
     Constant,
@@ -93,8 +94,10 @@ def counted(count: Values) -> Unit | None:
     value, table = certain(count), units()
     if not isinstance(value, Applied):
         return None
-    listed = certain(value.arguments.positional[0]) if value.name == _LENGTH and value.arguments.positional else None
-    return table.lists.get(listed.name) if isinstance(listed, Applied) else table.counts.get(value.name)
+    listed = certain(value.arguments.positional[0]) if value.name == _LENGTH and value.arguments.positional else value
+    if not isinstance(listed, Applied) or listed.arguments != Arguments():  # such as those of another backend
+        return None
+    return table.counts.get(value.name) if listed is value else table.lists.get(listed.name)
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:

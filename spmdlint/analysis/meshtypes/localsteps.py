@@ -14,7 +14,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain, constant
 from spmdlint.analysis.meshtypes.symbols import bound_axes
 from spmdlint.analysis.placement.kinds import OWN_DEVICES
 from spmdlint.analysis.placement.questions import Placement
@@ -22,7 +22,6 @@ from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing, typing_table
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 
 class KeptGradients(Struct, frozen=True):
@@ -45,21 +44,22 @@ def kept_gradients(calls: Calls, reach: Reach, placement: Placement, multi: Mult
         devices = _own_devices(placement, use, known)
         if devices is None or not multi.surely_runs_several(use.frame.ref.path):
             continue
-        found = next(((ref, n) for ref in _run_by(reach, use) if (n := _reduced(calls.ev, ref)) is not None), None)
-        if found is not None:
-            body = calls.ev.project.function(found[0]).name
-            yield KeptGradients(found[1], use.site, devices, body, min(named))
+        for frame in _run_by(reach, use):
+            reduced = _reduced(calls.ev, frame, min(named))
+            if reduced is not None:
+                yield KeptGradients(reduced, use.site, devices, frame.code.function.name, min(named))
+                break
 
 
-def _run_by(reach: Reach, use: MapUse) -> list[FunctionRef]:
+def _run_by(reach: Reach, use: MapUse) -> list[Frame]:
     """What a map runs, and what that calls, such as a step that a scan repeats."""
-    run = [edge.target.frame for edge in reach.edges.get(use.frame, ()) if edge.number == use.site.number]
-    found = dict.fromkeys(frame.ref for frame in run)
-    for frame in run:
-        new = [e.target.frame for e in reach.edges.get(frame, ()) if e.target.frame.ref not in found]
-        found |= dict.fromkeys(each.ref for each in new)
-        run += new
-    return list(found)
+    found = [edge.target.frame for edge in reach.edges.get(use.frame, ()) if edge.number == use.site.number]
+    seen = set(found)
+    for frame in found:
+        new = dict.fromkeys(edge.target.frame for edge in reach.edges.get(frame, ()))
+        found += [each for each in new if each not in seen]
+        seen |= new.keys()
+    return found
 
 
 def _own_devices(placement: Placement, use: MapUse, known: Known) -> Site | None:
@@ -73,16 +73,23 @@ def _own_devices(placement: Placement, use: MapUse, known: Known) -> Site | None
     return use.site if isinstance(devices, Applied) and devices.name in placement.table.local else None
 
 
-def _reduced(ev: Evaluator, ref: FunctionRef) -> Site | None:
-    """The reduction in a function that takes derivatives, or in one that is defined in it."""
-    rows, within = typing_table().rows, {ref.index: ref}
+def _reduced(ev: Evaluator, frame: Frame, axis: str) -> Site | None:
+    """The reduction over an axis in a function that takes derivatives, or in which one is defined that does."""
+    rows, path, within = typing_table().rows, frame.ref.path, {frame.ref.index: frame.ref}
     reductions = frozenset(name.rpartition(".")[2] for name in rows.reductions)
-    for function in ev.project.modules[ref.path].summary.functions[ref.index + 1 :]:
+    for function in ev.project.modules[path].summary.functions[frame.ref.index + 1 :]:
         if function.parent in within:
-            within[function.index] = ev.project.ref(ref.path, function.index)
+            within[function.index] = ev.project.ref(path, function.index)
     if not any(ev.code(each).mentions(rows.derivatives) for each in within.values()):
         return None
-    return next((Site(each, n) for each in within.values() for n in ev.code(each).calls_named(reductions)), None)
+    for each in within.values():
+        inside = frame if each == frame.ref else ev.free_frame(each)
+        for number, call in inside.code.calls_named(reductions).items():
+            given = (constant(ev.value(inside, argument.value)) for argument in call.arguments)
+            over = [each.value for each in given if each is not None]
+            if axis in over or not over:
+                return Site(each, number)
+    return None
 
 
 def averaged_later(ev: Evaluator, calls: Calls, table: Typing, sites: Iterable[Site], axis: str) -> bool:

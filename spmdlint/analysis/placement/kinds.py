@@ -248,8 +248,7 @@ class Lives(Property):
                     inner = ev.free_frame(method.ref)
                     yields = ev.project.function(method.ref).generator
                     return self._yielded(origins, inner) if yields else origins.of_returns(inner)
-        made = frame.code.operations[frame.code.root_of(iterable)]
-        if isinstance(made, s.DictDisplay) or (isinstance(made, s.Collected) and made.kind == "dict"):
+        if gives_keys(ev, frame, iterable):
             return self._is("host", frame, iterable, "these are the keys of its entries")
         return _element_of(origins.why(frame, iterable))
 
@@ -454,6 +453,8 @@ class Lives(Property):
         if self.asked.lists:
             return self._listed(origins, frame, number, call, name, known)
         if name in table.passing and given:
+            if elements().get(name) == "list" and gives_keys(origins.ev, frame, given[0]):
+                return self._is("host", frame, number, "these are the keys of its entries")
             passed_on = origins.why(frame, given[0])
             return _element_of(passed_on) if name == table.next else passed_on
         if name in table.from_mesh:
@@ -613,6 +614,11 @@ class Lives(Property):
 def _element_of(found: Reason | None) -> Reason | None:
     """The reason of an element, by that of an iterator or a list; a part of a tree or an array keeps its own."""
     return found.before if found is not None and found.kind == ELEMENTS else found
+
+
+def gives_keys(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Whether going over a value gives the keys of a dictionary, and not what it holds."""
+    return any(isinstance(value, DictionaryValue) for value in ev.value(frame, number))
 
 
 def copied(ev: Evaluator, given: Value) -> bool:

@@ -19,10 +19,11 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
-from spmdlint.analysis.placement.kinds import ELEMENTS, SPANS, SPLIT
+from spmdlint.analysis.placement.kinds import ELEMENTS, SPANS, SPLIT, gives_keys
 from spmdlint.analysis.placement.questions import Placement
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 from spmdlint.program.testfiles import is_named_as_test
@@ -132,13 +133,15 @@ class Reads:
         function = self.ev.function(frame)
         operation = function.operations[number]
         if isinstance(operation, s.Next):
-            return _LOOP, operation.iterable
+            return (_LOOP, operation.iterable) if not gives_keys(self.ev, frame, operation.iterable) else None
         if not isinstance(operation, s.Call):
             return None
         callee = self.ev.callee(frame, operation)
         place = self.known.reads_at.get(callee.name, 0) if isinstance(callee, External) else 0
         if isinstance(callee, External) and self.known.reads(callee.name) and place < len(operation.arguments):
-            return callee.name, operation.arguments[place].value
+            read = operation.arguments[place].value
+            keys = elements().get(callee.name) == "list" and gives_keys(self.ev, frame, read)
+            return (callee.name, read) if not keys else None
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in self.known.methods:
             return f".{method.name}()", method.base

@@ -24,6 +24,7 @@ from spmdlint.program.operands import inputs
 _FILLERS = frozenset(("update", "setdefault"))
 _APPENDING = frozenset("append appendleft extend insert".split())
 _SHUFFLERS = frozenset(("shuffle",))
+SHUFFLES = "the shuffle depends on it"
 _MADE = names("filled_arrays")
 _KINDS = ("identity", "completion")
 
@@ -103,14 +104,14 @@ def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
 def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason | None:
     """Why a name is in a shuffled order: ``rng.shuffle(name)`` runs before it is read, with a varying generator."""
     operations = frame.code.operations
-    for number, call in frame.code.calls_named(_SHUFFLERS).items():
+    for number, call in frame.code.calls_named(_SHUFFLERS).items() if name not in frame.code.sorted_names else ():
         given = operations[call.arguments[0].value] if call.arguments else None
         if not isinstance(given, s.Load) or given.name != name or not _comes_to(content, frame, call, read, name):
             continue
         if not any(number in inputs(each) for each in operations):  # what returns something, shuffles that instead
             found = drawn(Site(frame.ref, number), content.why(frame, number))
             if found is not None:
-                return content.step(frame, number, "the shuffle depends on it", found)
+                return content.step(frame, number, SHUFFLES, found)
     return None
 
 
@@ -132,9 +133,9 @@ def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, nu
     made = certain(content.ev.value(frame, number)) if frame.code.function.binds(load.name) else None
     if not isinstance(made, Applied) or made.name not in _MADE:
         return None
-    for place, put in frame.code.of_kind(s.StoreSubscript):
-        base = frame.code.operations[put.base]
-        if isinstance(base, s.Load) and base.name == load.name and place < number:
+    for place in filling_of(content.ev, frame, number):
+        put = frame.code.operations[place]
+        if isinstance(put, s.StoreSubscript) and place < number:
             found = guarded(content, control, frame, place)
             if found is not None and found.kind in _KINDS:
                 return Reason(Site(frame.ref, place), f"only some processes fill {load.name!r} here", found.kind, found)

@@ -18,8 +18,6 @@ from spmdlint.program.operands import inputs
 _ROWS, _SIZES = range(4, 12), (2, 3, 4)
 """The numbers of rows, and the sizes of a slice, that are tried."""
 _DEPTH = 12
-_WHOLE = "builtins.int"
-_EXTREMES = {"builtins.min": min, "builtins.max": max}
 
 
 class LastSlice:
@@ -90,7 +88,7 @@ class LastSlice:
         if isinstance(operation, s.Compare) and len(operation.operators) == 1:
             left, right = operation.operands
             return self._applied(operation.operators[0], left, right, depth)
-        return self._called(operation, depth) if isinstance(operation, s.Call) else None
+        return self._called(operation) if isinstance(operation, s.Call) else None
 
     def _applied(self, operator: str, left: int, right: int, depth: int) -> int | None:
         one, other = self._value(left, depth - 1), self._value(right, depth - 1)
@@ -99,17 +97,13 @@ class LastSlice:
             return None
         return int(apply(one, other))
 
-    def _called(self, call: s.Call, depth: int) -> int | None:
+    def _called(self, call: s.Call) -> int | None:
         callee = self.ev.callee(self.frame, call)
         name = callee.name if isinstance(callee, External) else ""
         given = [argument.value for argument in call.arguments]
         if elements().get(name) == "length" and given:
             return self._length(given[0])
-        values = [self._value(each, depth - 1) for each in given]
-        numbers = [each for each in values if each is not None]
-        if not numbers or len(numbers) < len(values):
-            return None
-        return _EXTREMES[name](numbers) if name in _EXTREMES else numbers[0] if name == _WHOLE else None
+        return None
 
     # -- rows
 

@@ -147,10 +147,6 @@ def _yielded(
         for callee in origins.callees(frame, call):
             if isinstance(callee, FunctionValue):
                 return origins.in_call(frame, root, call, callee, ask)
-        cls = origins.ev.objects.by_name.only_class_with("__call__", frame, call.function)
-        for given in origins.ev.objects.attribute(Instance(cls), "__call__") if cls is not None else ():
-            if isinstance(given, FunctionValue):
-                return origins.in_generator(frame, root, call, given, ask)
     for value in ordered(origins.ev.value(frame, root)):
         if isinstance(value, Instance):
             method = origins.ev.objects.generator(value, "__iter__")

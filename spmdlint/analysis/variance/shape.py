@@ -12,11 +12,10 @@ from typing import TypeGuard
 from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, given_to, methods_of
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.transfers import whole_result
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, certain, constant
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain, constant
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.evened import size_reached
@@ -290,7 +289,7 @@ class Shape(Property):
             made = self._method(origins, frame, number, operation, method)
             if made != CONTINUE:
                 return made
-        return self._callable(origins, frame, operation) or CONTINUE
+        return CONTINUE
 
     def _stacked(self, origins: Origins, frame: Frame, name: str, call: s.Call) -> Reason | None:
         """Why an array that is put together from several arrays differs in shape."""
@@ -299,25 +298,7 @@ class Shape(Property):
             return None
         found = origins.why(frame, parts) or self.facets.length.why(frame, parts)
         found = found or by_filling(origins.ev, frame, parts)
-        return found or (self._of_put(origins, frame, parts) if name in JOINED else None)
-
-    @staticmethod
-    def _of_put(origins: Origins, frame: Frame, parts: int) -> Reason | None:
-        """Why one of the arrays that were put into a list, or into a field, differs in shape."""
-        listed = frame.code.operations[parts]
-        if isinstance(listed, s.Load):
-            return of_appended(origins, frame, parts)
-        if not isinstance(listed, s.Attribute):
-            return None
-        for method in methods_of(origins.ev, frame, listed.base):
-            inside = origins.frame_of(method)
-            for number, base in inside.code.fillings:
-                call = inside.code.operations[number]
-                if isinstance(call, s.Call) and is_own_field(inside.code.function, base, listed.name):
-                    found = origins.any_of(inside, [argument.value for argument in call.arguments])
-                    if found is not None:
-                        return origins.step(inside, number, f"it is put into {listed.name!r} here", found)
-        return None
+        return found or (of_appended(origins, frame, parts) if name in JOINED else None)
 
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """Why an array made from a shape, or between two ends, differs in shape."""
@@ -392,21 +373,6 @@ class Shape(Property):
             return origins.any_of(frame, arguments[1:])
         if known is None and "pad" in name.rsplit(".", 1)[-1].split("_"):
             return self._made(origins, frame, number, self.facets.content.any_of(frame, arguments[1:]))
-        return None
-
-    def _callable(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
-        """Why a call of a parameter differs in shape, if the file has only one class whose objects can be called."""
-        callee = origins.ev.function(frame).operations[operation.function]
-        if not isinstance(callee, s.Load):
-            return None
-        cls = origins.ev.objects.by_name.only_class_with("__call__", frame, operation.function)
-        if cls is None:
-            return None
-        arguments = origins.ev.arguments(frame, operation)
-        for target in origins.calls.targets(Instance(cls), arguments, frame.depth + 1):
-            found = origins.of_returns(target.frame)
-            if found is not None:
-                return origins.step(frame, operation.function, "the object that is called here returns it", found)
         return None
 
 

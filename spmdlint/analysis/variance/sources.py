@@ -126,6 +126,8 @@ class Sources:
             call = self.ev.project.function(seed.ref).operations[seed.number]
             seeds_with = self._seeded_with(known)
             given = passed(call, seeds_with, (seeds_with,)) if isinstance(call, s.Call) else None
+            if given is None and isinstance(call, s.Call):  # what seeds several generators calls it otherwise
+                given = passed(call, "seed", ())
             found = self.facets.content.why(self.ev.free_frame(seed.ref), given) if given is not None else None
             if found is None:
                 return None  # the choice is the author's
@@ -173,7 +175,7 @@ class Sources:
         for use in self.reach.applications:
             name = use.applied.name
             for key in (each for each in wanted if each[0] in (_SEEDED if name in _SEEDERS else (name,))):
-                if self._is_given(use.applied.arguments, key[1]):
+                if self._is_given(use.applied.arguments, key[1] if key[0] == name else "seed"):
                     found.setdefault(key, {})[use.site] = None
         return {key: tuple(sites) for key, sites in found.items()}
 
@@ -282,8 +284,8 @@ class Sources:
 
 def shuffles(ev: Evaluator, frame: Frame, number: int, call: s.Call, known: Known) -> bool:
     """Whether a call shuffles by a generator that it is not given: by default, or because it is told to."""
-    made = certain(ev.value(frame, number)) if any(argument.star for argument in call.arguments) else None
-    if any(argument.star for argument in call.arguments) and (not isinstance(made, Applied) or made.arguments.open):
+    made = certain(ev.value(frame, number))
+    if made.arguments.open if isinstance(made, Applied) else any(argument.star for argument in call.arguments):
         return False
 
     def given(parameter: str) -> Values | None:
