@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    deed,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.caught import Caught
@@ -61,6 +62,7 @@ _JOINERS = frozenset(("join", "format"))
 _LOOKUPS = frozenset(("get", "pop", "setdefault"))
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(names("listers"))
+_TREES = frozenset(names("trees"))
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 # How many examples a part of a data set has.
@@ -165,6 +167,10 @@ class Variance(Property):
 
     def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Answer:
         values = origins.ev.value(frame, operation.base)
+        if origins.reach.only_traced(frame.ref):  # what the host puts into a tree is an argument there
+            owners = (each.cls for each in values if isinstance(each, Instance))
+            if any(not _TREES.isdisjoint(origins.ev.objects.library_bases(cls)) for cls in owners):
+                return None
         made_here = not any(isinstance(value, Instance) for value in values)
         if made_here and origins.ev.objects.patched.on_others(operation.name, frame.ref.path):
             # What the program itself sets on a library's object says nothing about that object.
@@ -430,8 +436,7 @@ class Variance(Property):
         carried = arguments if name in PATHS else through(self.knowledge, name, operation, "content")
         if elements().get(name) == "map" and arguments:
             function = certain(origins.ev.value(frame, arguments[0]))
-            counting = self.knowledge.get(function.name) if isinstance(function, External) else None
-            carried = arguments[1:] if counting is None or not counting.counts else ()
+            carried = arguments[1:] if deed(function) != "length" else ()
         if known is not None and known.laid_out and not (known.gives_global or known.kind):
             place = passed(operation, known.laid_out, known.positional)
             carried = arguments[:1] if place is not None and not self.spans(frame, place) else ()

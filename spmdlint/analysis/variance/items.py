@@ -118,14 +118,11 @@ def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason 
 def _comes_to(content: Origins, frame: Frame, shuffle: s.Call, read: int, name: str) -> bool:
     """Whether the value that a name has when it is shuffled still reaches another place, which runs later."""
     function, shuffled = frame.code.function, shuffle.arguments[0].value
-    if not function.binds(name):
-        return True
     flow, blocks = content.ev.flow(frame.ref), function.block_of
-    if flow.reaching(shuffled, name).isdisjoint(flow.reaching(read, name)):
-        return False
-    if blocks[shuffled] == blocks[read] and shuffled < read:
-        return True
-    return any(blocks[read] in flow.reachable(edge.target) for edge in function.blocks[blocks[shuffled]].edges)
+    after = (flow.reachable(edge.target) for edge in function.blocks[blocks[shuffled]].edges)
+    runs_later = (blocks[shuffled] == blocks[read] and shuffled < read) or any(blocks[read] in each for each in after)
+    kept = not flow.reaching(shuffled, name).isdisjoint(flow.reaching(read, name))
+    return not function.binds(name) or (kept and runs_later)
 
 
 def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, number: int) -> Reason | None:

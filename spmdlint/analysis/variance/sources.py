@@ -52,7 +52,6 @@ _TOLD: Mapping[Variable, str] = {
 }
 _OF_JAX = names("jax_family")
 DRAWN = "each process draws numbers of its own here"
-"""What the reason says of numbers that are drawn with a seed which tells processes apart."""
 NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 _COUNTERS = names("counters")
