@@ -40,7 +40,6 @@ ON_SEVERAL = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
 """What comparing a number of processes or devices above one with a number gives."""
-_LENGTH = "builtins.len"
 _OLDEST, _NEXT = (3, 10), (4,)
 """The oldest Python that the oldest supported JAX runs on, and the first that none does."""
 _SAME = {"is": True, "==": True, "is not": False, "!=": False}
@@ -91,13 +90,12 @@ def _several_processes(operator: str, left: Values, right: Values) -> bool | Non
 
 def counted(count: Values) -> Unit | None:
     """What a number is a count of, also as the length of a list."""
-    value, table = certain(count), units()
-    if not isinstance(value, Applied):
-        return None
-    listed = certain(value.arguments.positional[0]) if value.name == _LENGTH and value.arguments.positional else value
+    value = certain(count)
+    given = value.arguments.positional if isinstance(value, Applied) and value.name == "builtins.len" else ()
+    listed = certain(given[0]) if given else value
     if not isinstance(listed, Applied) or listed.arguments != Arguments():  # such as those of another backend
         return None
-    return table.counts.get(value.name) if listed is value else table.lists.get(listed.name)
+    return (units().lists if given else units().counts).get(listed.name)
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:
