@@ -57,11 +57,16 @@ class Constructed:
             if any(argument.star == "**" for argument in operation.arguments):
                 yield frame, number
 
-    def called(self, frame: Frame, call: s.Call) -> Values:
-        """What a call may call, as the evaluator says; the one function that a field of any such record holds."""
+    def may_call(self, frame: Frame, call: s.Call) -> Values:
+        """What a call may call, as the evaluator says; all that a field of an unknown record may hold."""
         found = self.ev.value(frame, call.function)
-        held = self.callees(frame, call.function) if any(isinstance(each, Free) for each in found) else ()
-        return frozenset(held) if len(set(held)) == 1 else found
+        held = any(isinstance(each, Free) for each in found)
+        return frozenset(self.callees(frame, call.function)) if held else found
+
+    def called(self, frame: Frame, call: s.Call) -> Values:
+        """The same, if all such records hold one function in that field; else what the evaluator says."""
+        found = self.may_call(frame, call)
+        return found if len(found) == 1 else self.ev.value(frame, call.function)
 
     def callees(self, frame: Frame, number: int) -> list[Value]:
         """What a call may call, by its function operand; a field of an unknown object is what constructors got."""

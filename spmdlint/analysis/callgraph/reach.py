@@ -170,9 +170,7 @@ class Visitor:
                     continue
                 if operation.decorator:
                     self._wrap(frame, number)
-                callees = self.ev.value(frame, operation.function)
-                if any(isinstance(callee, Free) for callee in callees):  # perhaps a field that holds a function
-                    callees = frozenset(self.reach.constructed.callees(frame, operation.function))
+                callees = self.reach.constructed.may_call(frame, operation)
                 if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
                 if callees != ANYTHING:

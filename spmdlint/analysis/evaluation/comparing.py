@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
     one,
 )
+from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.files import names
 from spmdlint.knowledge.units import Unit, units
 
@@ -91,7 +92,8 @@ def _several_processes(operator: str, left: Values, right: Values) -> bool | Non
 def counted(count: Values) -> Unit | None:
     """What a number is a count of, also as the length of a list."""
     value = certain(count)
-    given = value.arguments.positional if isinstance(value, Applied) and value.name == "builtins.len" else ()
+    counts = isinstance(value, Applied) and elements().get(value.name) == "length"
+    given = value.arguments.positional if isinstance(value, Applied) and counts else ()
     listed = certain(given[0]) if given else value
     if not isinstance(listed, Applied) or listed.arguments != Arguments():  # such as those of another backend
         return None

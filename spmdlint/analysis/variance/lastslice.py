@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.folding import ARITHMETIC, COMPARISONS
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import Frame, deed
 from spmdlint.analysis.variance.windows import resolved
-from spmdlint.knowledge.elements import elements
 from spmdlint.program import summary as s
 from spmdlint.program.operands import inputs
 
@@ -98,12 +97,8 @@ class LastSlice:
         return int(apply(one, other))
 
     def _called(self, call: s.Call) -> int | None:
-        callee = self.ev.callee(self.frame, call)
-        name = callee.name if isinstance(callee, External) else ""
-        given = [argument.value for argument in call.arguments]
-        if elements().get(name) == "length" and given:
-            return self._length(given[0])
-        return None
+        counts = deed(self.ev.callee(self.frame, call)) == "length" and call.arguments
+        return self._length(call.arguments[0].value) if counts else None
 
     # -- rows
 

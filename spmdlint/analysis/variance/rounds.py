@@ -118,9 +118,11 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
         path.insert(0, part.index)
         part = frame.code.operations[part.value]
     number = _taken_from(origins, frame, part)
-    while path and number is not None:  # a whole element may also differ by what was done to the list it is in
+    for _ in range(_DEPTH):  # as a name may be wrapped in itself: it = tqdm(it)
+        if number is None or not path:  # a whole element may also differ by what was done to the list it is in
+            return number
         number, path = _inside(origins, frame, number, path) or (None, path)
-    return number
+    return number if not path else None
 
 
 def _innermost(origins: Origins, frame: Frame, iterable: int, path: list[object]) -> tuple[int, list[object]]:

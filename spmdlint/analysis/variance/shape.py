@@ -285,11 +285,7 @@ class Shape(Property):
                 return None
             return origins.any_of(frame, arguments)
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute):
-            made = self._method(origins, frame, number, operation, method)
-            if made != CONTINUE:
-                return made
-        return CONTINUE
+        return self._method(origins, frame, number, operation, method) if isinstance(method, s.Attribute) else CONTINUE
 
     def _stacked(self, origins: Origins, frame: Frame, name: str, call: s.Call) -> Reason | None:
         """Why an array that is put together from several arrays differs in shape."""

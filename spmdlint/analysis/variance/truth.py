@@ -28,6 +28,7 @@ _DEPTH = 3
 _TRUTH = ("__bool__", "__len__")
 PLAIN = frozenset(names("plain_bases"))
 """Bases from libraries whose objects are true unless a class says otherwise."""
+_ALWAYS_TRUE = names("always_true")
 _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
 
@@ -124,7 +125,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return False
     called = ev.callee(frame, operation)
     callee = ev.through_partial(called)[0] if called is not None else None
-    if isinstance(callee, External) and callee.name.startswith(names("always_true")):
+    if isinstance(callee, External) and callee.name.startswith(_ALWAYS_TRUE):
         return True
     if not isinstance(callee, FunctionValue):
         method = frame.code.operations[operation.function]
