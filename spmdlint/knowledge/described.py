@@ -120,6 +120,7 @@ KEYS: Mapping[str, str] = {
     "optional": "a source that returns None where it finds nothing",
     "at_most": "it is a source only with so many arguments at most; one that is None does not count",
     "seeded_by": "the function that makes it no source, if the program calls it",
+    "seeds": "the other functions that it calls with its first argument, and which seed generators",
     "seeded_with": "the parameter of that function which does so, if it is not the first one",
     "set_by": "for an attribute, or for what needs it: the function that sets it, which differs if only some call that",
     "cappable": "a property of the machine that decides nothing once it is capped",

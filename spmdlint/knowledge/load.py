@@ -106,6 +106,7 @@ class Known(Struct, frozen=True):
     ends: bool = False
     at_most: int | None = None
     seeded_by: str = ""
+    seeds: tuple[str, ...] = ()
     seeded_with: str | None = None
     manages: bool = False
     set_by: str = ""

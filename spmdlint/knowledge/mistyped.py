@@ -27,9 +27,7 @@ def mistyped(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     known = {*additions().names, *removals().names, *base.functions, *base.aliases, *tables.get("functions", {})}
     for file in file_names():
         known.update(_names(read_file(file)))
-    known.update(
-        [".".join(parts[:end]) for parts in (name.split(".") for name in known) for end in range(1, len(parts))]
-    )
+    known |= {name[: dot.start()] for name in known for dot in re.finditer(r"\.", name)}
     for name, home in unknown.items():
         above = home.rpartition(".")[0]
         if home not in known and above in known and not base.gives_array(home):

@@ -9,7 +9,6 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, FunctionValue, Instance, Site, truth
-from spmdlint.analysis.variance.choice import CHOSEN
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
@@ -44,7 +43,7 @@ class ChosenCalls:
             other = next((way for way in ways[1:] if not same_calls(ways[0], way)), None)
             reason = self.facets.choice.why(frame, call.function) if other is not None else None
             if other is not None and reason is not None:
-                branch = next(step.site for step in reason.chain() if step.text == CHOSEN)
+                branch = next(step.site for step in reversed(reason.chain()) if step.through == "choice")
                 yield ChosenCall(branch, reason, (ways[0], other))
 
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from spmdlint.program import summary as s
 
 _ORDERS = {">": True, ">=": True, "<": False, "<=": False}
-MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
+_MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
 """The operator that asks the same with the sides swapped."""
-ON_SEVERAL = {
+_ON_SEVERAL = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
 """What comparing a number of processes or devices above one with a number gives."""
@@ -57,7 +57,7 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
     newer = _newer_python(left, right) if operator in _ORDERS else None
     if newer is not None:
         return one(Constant(newer is _ORDERS[operator]))
-    several = _several_processes(operator, left, right)
+    several = compared_counts(operator, left, right, "process")
     if several is not None:
         return one(Constant(several))
     same = _same_member(ev, left, right) if operator in _SAME else None
@@ -78,14 +78,14 @@ def _newer_python(left: Values, right: Values) -> bool | None:
     return True if version <= _OLDEST else False if version >= _NEXT else None
 
 
-def _several_processes(operator: str, left: Values, right: Values) -> bool | None:
-    """The answer to a question for a job of one process: the linter judges jobs of several."""
-    for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
+def compared_counts(operator: str, left: Values, right: Values, *of: Unit) -> bool | None:
+    """The answer to a question for a job of one process, or device: the linter judges jobs of several."""
+    for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
         than, unit = constant(number), counted(count)
-        if unit == "process" and than is not None:
-            return ON_SEVERAL.get((asked, than.value)) if type(than.value) is int else None
+        if unit in of and than is not None:
+            return _ON_SEVERAL.get((asked, than.value)) if type(than.value) is int else None
         if unit == "device" and counted(number) == "local":  # which are as many in one process
-            return ON_SEVERAL.get((asked, 1))
+            return _ON_SEVERAL.get((asked, 1))
     return None
 
 

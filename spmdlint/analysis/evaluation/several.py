@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from spmdlint.analysis.evaluation.comparing import MIRRORED, ON_SEVERAL, counted
+from spmdlint.analysis.evaluation.comparing import compared_counts
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue
-from spmdlint.knowledge.units import Unit, units
 from spmdlint.program import summary as s
 
 _DEPTH = 4
-
-
-@lru_cache
-def counting(*asked: Unit) -> frozenset[str]:
-    """The functions that count or list something of these units."""
-    return frozenset(name for table in (units().counts, units().lists) for name in table if table[name] in asked)
 
 
 def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> bool | None:
@@ -35,7 +26,8 @@ def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> b
             return wanted
         return not wanted if None not in answers else None
     if isinstance(operation, s.Compare) and len(operation.operators) == 1:
-        return _compared(ev, frame, operation.operators[0], *operation.operands)
+        left, right = (ev.value(frame, each) for each in operation.operands)
+        return compared_counts(operation.operators[0], left, right, "process", "device")
     asked = _asked(ev, frame, test, operation) if depth else None
     return on_several(ev, *asked, depth - 1) if asked is not None else None
 
@@ -74,12 +66,3 @@ def for_one_alone(ev: Evaluator, frame: Frame) -> frozenset[int]:
                 if edge.kind == left_out:
                     found |= frame.code.flow.guarded(number, edge.target)
     return frozenset(found)
-
-
-def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
-    for count, number, asked in ((left, right, operator), (right, left, MIRRORED.get(operator, ""))):
-        than, made = (frame.code.operations[n] for n in (number, frame.code.root_of(count)))
-        if isinstance(than, s.Const) and type(than.value) is int and isinstance(made, s.Call):
-            unit = counted(ev.value(frame, count))
-            return ON_SEVERAL.get((asked, than.value)) if unit is not None and unit != "local" else None
-    return None

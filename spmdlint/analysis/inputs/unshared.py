@@ -19,7 +19,6 @@ from spmdlint.analysis.inputs.quantities import Portion, Quantities
 from spmdlint.analysis.inputs.rows import Batches, Rows, batch_size, own_part
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.sharing import Sharing
-from spmdlint.analysis.variance.sources import DRAWN
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
@@ -91,7 +90,7 @@ class UnsharedData:
         """The data of some batches, unless each process draws its own by a seed that is meant to tell it apart."""
         frame = self.ev.free_frame(batched.ref)
         drawn = self.content.why(frame, batched.number)
-        own = drawn is not None and drawn.source.kind == "identity" and any(e.text == DRAWN for e in drawn.chain())
+        own = drawn is not None and drawn.source.kind == "identity" and drawn.passes("draw")
         return None if own else Unshared(self._source(frame, batched.number), found, use)
 
     def _source(self, frame: Frame, number: int) -> Site:

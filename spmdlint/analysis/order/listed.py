@@ -14,7 +14,6 @@ from spmdlint.analysis.order.filling import order_of_iteration
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.sources import DRAWN
 from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.windows import cut_by
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -134,7 +133,7 @@ class Listings:
         if share is None or share.kind not in _OWN or self.listing.why(frame, base) is not None:
             return
         reason = self.variance.why(frame, base)
-        if reason is not None and (reason.kind in _DRAWN or any(step.text == DRAWN for step in reason.chain())):
+        if reason is not None and (reason.kind in _DRAWN or reason.passes("draw")):
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.several import counting
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.knowledge.files import names
+from spmdlint.knowledge.units import units
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
 
@@ -22,6 +22,9 @@ _OF_MPI = names("mpi_sizes")
 _SENT = frozenset(names("senders"))
 _NAMES = _SENT | {"process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"}
 _DEPTH = 6
+_COUNTS = frozenset(
+    name for table in (units().counts, units().lists) for name, unit in table.items() if unit == "process"
+)
 
 
 class AgreedNames:
@@ -85,7 +88,7 @@ def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]
 
 def _counts(ev: Evaluator, frame: Frame, test: int) -> bool:
     """Whether a condition asks for the number of processes, from JAX or from MPI; MPI's may have been read earlier."""
-    if _calls(ev, frame, test, counting("process"), _DEPTH):
+    if _calls(ev, frame, test, _COUNTS, _DEPTH):
         return True
     values = [value for part in parts(ev, frame, test, _DEPTH) for value in ev.value(frame, part)]
     return any(isinstance(value, (Applied, External)) and value.name in _OF_MPI for value in values)

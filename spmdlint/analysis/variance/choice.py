@@ -11,7 +11,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherF
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-CHOSEN = "which function is chosen depends on this"
+_CHOSEN = "which function is chosen depends on this"
 
 
 class Choice(Property):
@@ -60,4 +60,4 @@ class Choice(Property):
 
     def _by(self, frame: Frame, test: int) -> Reason | None:
         found = self.facets.content.why(frame, test)
-        return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None
+        return Reason(Site(frame.ref, test), _CHOSEN, found.kind, found, "choice") if found is not None else None

@@ -42,7 +42,7 @@ from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
 from spmdlint.analysis.variance.handed import Handed
-from spmdlint.analysis.variance.items import SHUFFLES, of_appended, of_filled, of_item, of_lookup, of_shuffled
+from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup, of_shuffled
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason, taken
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
@@ -442,7 +442,7 @@ class Variance(Property):
             carried = arguments[:1] if place is not None and not self.spans(frame, place) else ()
         if carried:
             found = origins.any_of(frame, carried)
-            if found is not None and found.text == SHUFFLES and passing(self.knowledge, name, "order") is None:
+            if found is not None and found.through == "shuffle" and passing(self.knowledge, name, "order") is None:
                 return None  # the same in any order
             found = found or summary_of_lengths(self.facets.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments)) or origins.of_spread(frame, operation)
@@ -558,12 +558,12 @@ def of_comparison(
         # Whether there is a value is a separate question from which value it is.
         return presence.any_of(frame, (n for n in operation.operands if n not in empty))
     found = content.any_of(frame, operation.operands)
-    anyhow = found is not None and (found.kind == "hash" or found.text == SHUFFLES)
+    anyhow = found is not None and (found.kind == "hash" or found.through == "shuffle")
     if anyhow and operation.operators[0] in ("in", "not in"):
         return None  # whether an object was seen before is the same everywhere, whatever its id and in any order
     if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
         return found
-    if _is_among_texts(function, operation) or any(step.chosen for step in found.chain()):
+    if _is_among_texts(function, operation) or found.passes("choice"):
         return found
     if operation.operators[0] not in ("in", "not in") and _asks_for_first(content, frame, operation):
         return found

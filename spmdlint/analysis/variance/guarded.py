@@ -29,7 +29,7 @@ def decided(
     for branch in control.choosing(frame, places, use):
         found = of_truth(content, frame, branch.test)
         if found is not None and counts(found):
-            return Reason(Site(frame.ref, branch.test), text, found.kind, found, chosen=True)
+            return Reason(Site(frame.ref, branch.test), text, found.kind, found, through="choice")
     return None
 
 

@@ -24,7 +24,6 @@ from spmdlint.program.operands import inputs
 _FILLERS = frozenset(("update", "setdefault"))
 _APPENDING = frozenset("append appendleft extend insert".split())
 _SHUFFLERS = frozenset(("shuffle",))
-SHUFFLES = "the shuffle depends on it"
 _MADE = names("filled_arrays")
 _KINDS = ("identity", "completion")
 
@@ -111,7 +110,7 @@ def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason 
         if not any(number in inputs(each) for each in operations):  # what returns something, shuffles that instead
             found = drawn(Site(frame.ref, number), content.why(frame, number))
             if found is not None:
-                return content.step(frame, number, SHUFFLES, found)
+                return Reason(Site(frame.ref, number), "the shuffle depends on it", found.kind, found, "shuffle")
     return None
 
 

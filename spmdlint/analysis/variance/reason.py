@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from msgspec import Struct
 
@@ -36,14 +37,15 @@ def _rank(reason: Reason) -> int:
 class Reason(Struct, frozen=True):
     """Why a value has a property: the step at a site, and the reason before it. ``kind`` is that of the source.
 
-    ``chosen``: a branch chose the value, which is not computed from what is before.
+    ``through``: what leads from the reason before to this one, if the value is not computed from that: a branch chose
+    it, a generator with such a seed drew it, or a shuffle with such a generator put it into an order.
     """
 
     site: Site
     text: str
     kind: str
     before: Reason | None = None
-    chosen: bool = False
+    through: Literal["choice", "draw", "shuffle"] | None = None
 
     def chain(self) -> list[Reason]:
         """The steps from the source to this one."""
@@ -53,6 +55,10 @@ class Reason(Struct, frozen=True):
             found.append(step)
             step = step.before
         return found[::-1]
+
+    def passes(self, through: Literal["choice", "draw", "shuffle"]) -> bool:
+        """Whether a step was made in a certain way."""
+        return any(step.through == through for step in self.chain())
 
     @property
     def source(self) -> Reason:

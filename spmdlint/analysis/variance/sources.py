@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
 from spmdlint.analysis.callgraph.entries import imported
@@ -51,12 +52,14 @@ _TOLD: Mapping[Variable, str] = {
     "host": "the name of this process's host",
 }
 _OF_JAX = names("jax_family")
-DRAWN = "each process draws numbers of its own here"
 NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 _COUNTERS = names("counters")
 _NEXT = frozenset(("next",))
-_SEEDERS, _SEEDED = names("seeders"), names("seeded_by_them")
+_Seeder: TypeAlias = tuple[str, str]
+"""A function that seeds a generator, and the parameter by which it does."""
+_Seed: TypeAlias = tuple[Site, str]
+"""A call that seeds a generator, and the parameter by which it does."""
 
 
 class Sources:
@@ -116,36 +119,35 @@ class Sources:
     def _drawn(self, known: Known, site: Site, text: str, kind: str = "entropy") -> Reason | None:
         """Why what a call draws varies: nothing seeds its generator, or a seed that differs."""
         seeds = self._seeds_of(known, site)
-        return self._own_seed(known, seeds, site) if seeds else Reason(site, text, kind)
+        return self._own_seed(seeds, site) if seeds else Reason(site, text, kind)
 
-    def _own_seed(self, known: Known, seeds: list[Site], site: Site) -> Reason | None:
+    def _own_seed(self, seeds: list[_Seed], site: Site) -> Reason | None:
         """Why a draw varies although the program seeds the generator: it gives each process a seed of its own."""
         found: Reason | None = None
-        for seed in seeds:
+        for seed, parameter in seeds:
             call = self.ev.project.function(seed.ref).operations[seed.number]
-            seeds_with = self._seeded_with(known)
-            given = passed(call, seeds_with, (seeds_with,)) if isinstance(call, s.Call) else None
-            if given is None and isinstance(call, s.Call):  # what seeds several generators calls it otherwise
-                given = passed(call, "seed", ())
+            given = passed(call, parameter, (parameter,)) if isinstance(call, s.Call) else None
             found = self.facets.content.why(self.ev.free_frame(seed.ref), given) if given is not None else None
             if found is None:
                 return None  # the choice is the author's
         return drawn(site, found)
 
-    def _seeded_with(self, known: Known) -> str:
-        """The parameter that seeds: the one that the row of a draw names, or else the first of the seeding function."""
-        seeding = self.knowledge.get(known.seeded_by)
-        first = seeding.positional[:1] if seeding is not None else ()
-        return known.seeded_with or next(iter(first), "seed")
+    def _seed(self, known: Known) -> str:
+        """The parameter of what seeds a draw: the one that the row of the draw names, or else the first."""
+        return known.seeded_with or self._first(known.seeded_by)
 
-    def _seeds_of(self, known: Known, draw: Site) -> list[Site]:
+    def _first(self, name: str) -> str:
+        known = self.knowledge.get(name)
+        return next(iter(known.positional if known is not None else ()), "seed")
+
+    def _seeds_of(self, known: Known, draw: Site) -> list[_Seed]:
         """Where the program that draws a number seeds the generator, unless the number is drawn before."""
         component, ref = self.ev.project.component, draw.ref
-        seeds = self._seeding.get((known.seeded_by, self._seeded_with(known)), ())
-        own = (site for site in seeds if component[site.ref.path] == component[ref.path])
+        seeds = self._seeding.get((known.seeded_by, self._seed(known)), ())
+        own = (seed for seed in seeds if component[seed[0].ref.path] == component[ref.path])
         if self._runs_at_import(ref):
-            own = (site for site in own if self._comes_before(site, draw))
-        return [site for site in own if site.ref == ref or self._is_reached(site.ref)]
+            own = (seed for seed in own if self._comes_before(seed[0], draw))
+        return [seed for seed in own if seed[0].ref == ref or self._is_reached(seed[0].ref)]
 
     def _runs_at_import(self, ref: FunctionRef) -> bool:
         return self.ev.project.function(ref).kind in ("module", "class")
@@ -167,15 +169,18 @@ class Sources:
         return False
 
     @cached_property
-    def _seeding(self) -> Mapping[tuple[str, str], tuple[Site, ...]]:
+    def _seeding(self) -> Mapping[_Seeder, tuple[_Seed, ...]]:
         """By seeding function and parameter, the calls that pass it an argument which is not None by default."""
-        wanted = {(known.seeded_by, self._seeded_with(known)) for known in self.knowledge.functions.values()}
-        found: dict[tuple[str, str], dict[Site, None]] = {}
+        wanted = {(known.seeded_by, self._seed(known)) for known in self.knowledge.functions.values()}
+        found: dict[_Seeder, dict[_Seed, None]] = {}
         for use in self.reach.applications:
             name = use.applied.name
-            for key in (each for each in wanted if each[0] in (_SEEDED if name in _SEEDERS else (name,))):
-                if self._is_given(use.applied.arguments, key[1] if key[0] == name else "seed"):
-                    found.setdefault(key, {})[use.site] = None
+            known = self.knowledge.get(name)
+            calling = known.seeds if known is not None else ()
+            for key in wanted:
+                parameter = key[1] if key[0] == name else self._first(name) if key[0] in calling else None
+                if parameter is not None and self._is_given(use.applied.arguments, parameter):
+                    found.setdefault(key, {})[use.site, parameter] = None
         return {key: tuple(sites) for key, sites in found.items()}
 
     def _is_reached(self, ref: FunctionRef) -> bool:
@@ -321,7 +326,7 @@ def drawn(site: Site, generator: Reason | None) -> Reason | None:
     """Why the numbers vary that a generator draws, which varies because of ``generator``."""
     if generator is None or generator.kind != "identity":
         return generator
-    return Reason(site, DRAWN, "data", generator)
+    return Reason(site, "each process draws numbers of its own here", "data", generator, "draw")
 
 
 def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[int]) -> Reason | None:
@@ -330,7 +335,7 @@ def drawn_in_round(content: Origins, frame: Frame, loop: int, values: Iterable[i
     body = frame.code.flow.loop_body(block_of[loop])
     found = content.any_of(frame, values)
     cause = None if found is None or found.kind != "data" else found.cause
-    if cause is None or cause.text != DRAWN or cause.site.ref != frame.ref:
+    if cause is None or cause.through != "draw" or cause.site.ref != frame.ref:
         return None
     return found if block_of[cause.site.number] in body else None
 
