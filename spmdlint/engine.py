@@ -58,6 +58,8 @@ class Checked(Struct, frozen=True):
     """Sentences about what was to be checked and was not; those that nothing else tells are not among the notes."""
     elsewhere: tuple[Diagnostic, ...] | None = None
     """The other findings of the project, in a run that shows what touches the files asked for; otherwise None."""
+    partial: bool = False
+    """Only the files near those asked for were looked at: that something was not found means nothing."""
 
 
 def check(
@@ -71,6 +73,7 @@ def check(
     jobs: int | None = None,
     timings: Timings | None = None,
     touching: bool = False,
+    near: bool = False,
     among: Collection[Path] | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
@@ -79,7 +82,8 @@ def check(
     fixes, which belong to files that nobody asked for.
 
     The program is always the whole project, so the findings in a file do not depend on how it was passed; unless it is
-    to be searched for ``among`` some files only, which nothing is cached of.
+    to be searched for ``among`` some files only, which nothing is cached of. With ``near``, a large program of which
+    nothing is cached is searched for among the files near those asked for.
     ``edited`` holds texts that replace those on disk for some of the files; one that is not on disk is a new file of
     the project. ``cache`` is the folder for results, None for no cache; results from standard input or ``edited`` are
     never cached. ``jobs``: number of worker processes, None to choose by size. ``timings``: records where the time
@@ -112,6 +116,10 @@ def check(
         survey = Surveyor(config, store, clock).look(found.project, given, progress, screen=not visitors, jobs=jobs)
         if among is not None:
             survey, store = replace(survey, wanted=[path for path in survey.wanted if path in among]), None
+        program = survey.wanted
+        if near:
+            survey = _nearest(survey, found.asked, config, [rule for rule in active if not rule.by_file], store)
+        partial = survey.wanted is not program
         crashes: list[Crash] = []
         linked = LinkedLater(survey, config, clock)
         outcome = found_by_rules(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
@@ -120,16 +128,34 @@ def check(
             own = found_by_visitors(visitors, linked, visited, store, crashes, clock)
             outcome = Outcome(outcome.findings + own.findings, outcome.notes + own.notes)
         with clock.phase("judge"):
-            shown, outdated = _shown(outcome.findings, survey, active, rules, crashes)
+            shown, outdated = _shown(outcome.findings, survey, active, rules, crashes, partial=partial)
             told, elsewhere = _told(policy.applied(shown), found.asked, touching=touching)
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
     notes = (*notes, *outcome.notes, *imports_outside(config, survey, found.asked))
+    if partial:
+        notes += (f"{len(survey.wanted)} of {len(program)} files were looked at, the nearest (--near).",)
     unchecked = (*notes, *_unread(survey, found.asked))
     notes = (*notes, *outdated, *config.outdated(rules), *_mistyped(config), *_undefined(config, survey))
     crashed = tuple(crashes)
-    return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere)
+    return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere, partial)
+
+
+def _nearest(
+    survey: Survey, asked: Collection[Path], config: Config, rules: Sequence[Rule], store: Store | None
+) -> Survey:
+    """The part of a large program that is near the files asked for, unless the findings of the whole are kept."""
+    from spmdlint.nearby import near_each
+
+    near = near_each(survey, asked)
+    if near is None or (store is not None and _results(store, config, rules).look_up(survey) is not None):
+        return survey
+    return replace(survey, wanted=[path for path in survey.wanted if path in near])
+
+
+def _results(store: Store, config: Config, rules: Sequence[Rule]) -> Results:
+    return Results(store, config, rules, [rule.code for rule in rules])
 
 
 def imports_outside(config: Config, survey: Survey, asked: Iterable[Path]) -> Iterator[str]:
@@ -242,7 +268,7 @@ def found_by_rules(
     survey, config = linked.survey, linked.config
     if not survey.lowered():
         return Outcome(())
-    results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
+    results = None if store is None else _results(store, config, rules)
     with timings.phase("look up"):
         kept = None if results is None else results.look_up(survey)
     if kept is not None:
@@ -264,6 +290,8 @@ def _shown(
     active: Sequence[Rule],
     rules: Sequence[Rule],
     crashes: list[Crash],
+    *,
+    partial: bool,
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """The findings that comments do not suppress and those about the run itself, and notes about the comments."""
     suppressions = suppressions_in(survey, rules)
@@ -271,7 +299,8 @@ def _shown(
     problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
     # Rules about the run cannot count here: their findings depend on the unused suppressions.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
-    unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
+    silent = {problem.place.path for problem in problems}
+    unused = () if partial else tuple(suppressions.unused(told, rules, silent))
     about = suppressions.remaining(run_about(active, Run(problems, unused), crashes))
     return remaining + about, tuple(suppressions.notes())
 

@@ -50,7 +50,7 @@ class Known:
     @property
     def gone(self) -> int:
         """How many entries were not found again."""
-        return len(self._matched.gone)
+        return 0 if self._checked.partial else len(self._matched.gone)
 
     def __len__(self) -> int:
         """How many findings are known."""

@@ -1,64 +1,37 @@
-"""What an edit changes in a file, judged from the files near it: an answer for an editor while the whole takes longer.
+"""Which files of a project are near some of them: those that they import or that import them, and so on.
 
-The findings of the whole program are known for the text before the edit. A program of the files near the edited one is
-checked with that text and with the new one: the findings that only one of them has are those that the edit has removed
-or added, as far as the files near it tell. Both programs lack the same files, so what these would say cancels out.
+What the linter finds in a file, it mostly finds from the files near it, in a small part of the time. Where there is no
+room for all, tests come last, and files that name processes before others, the nearest folders first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from spmdlint.config import Config
-from spmdlint.diagnostics import Diagnostic, Place
-from spmdlint.engine import Checked, check, look
 from spmdlint.files.screen import module_name
-from spmdlint.known import without_known
 from spmdlint.program.survey import Survey
+from spmdlint.program.testfiles import is_named_as_test
 
 ROWS = 5_000
-"""How many rows of files near the edited one are looked at."""
+"""How many rows of files near one are looked at where somebody waits for the answer."""
+FOR_COMMITS = 20_000
+"""The same, for each file of a commit."""
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+_PROCESSES = re.compile("process|host|addressable|make_array_from|initialize|mpi4py")
 
 
-class Changed(Struct, frozen=True):
-    """What an edit changes: the findings that are gone, at places of the text before, and those it adds."""
-
-    gone: Sequence[Diagnostic]
-    added: Checked
-
-
-def changed_nearby(
-    config: Config,
-    path: Path,
-    before: str,
-    told: Collection[Path],
-    edited: Mapping[Path, str],
-    cache: Path | None,
-    kept: Callable[[Place], Place | None],
-) -> Changed | None:
-    """What an edit of a file changes, by the files near it. None if the whole project is not much more than these.
-
-    ``edited`` are the texts that are not those on disk, with the new one of the file, as for
-    :func:`spmdlint.engine.check`. ``kept`` gives the place in the new text that a place in the text ``before`` has, and
-    ``told`` are the files that the findings in the file before lead through.
-    """
-    survey = look(config, [config.root], edited=edited, cache=cache)
-    near = files_near(survey, path, told, ROWS)
-    if not are_few(survey, near):
-        return None
-    earlier, checked = (
-        without_known(config.baseline, run, config.root)
-        for text in (before, edited[path])
-        for run in [check(config, [path], edited={**edited, path: text}, cache=cache, jobs=1, among=near)]
-    )
-    moved = {(each.code, kept(each.place)): each for each in earlier.diagnostics}
-    now = {(each.code, each.place): each for each in checked.diagnostics}
-    added = tuple(each for spot, each in now.items() if spot not in moved)
-    return Changed([each for spot, each in moved.items() if spot not in now], replace(checked, diagnostics=added))
+def near_each(survey: Survey, paths: Collection[Path]) -> set[Path] | None:
+    """The files near each of some files; None if these are most of the project."""
+    near = set(paths).intersection(survey.wanted)
+    neighbours = Neighbours(survey)
+    for path in sorted(near) if are_few(survey, near) else ():
+        near.update(neighbours.near(path, (), FOR_COMMITS))
+        if not are_few(survey, near):
+            return None
+    return near if are_few(survey, near) else None
 
 
 def are_few(survey: Survey, near: Collection[Path]) -> bool:
@@ -71,36 +44,57 @@ def rows(survey: Survey, files: Collection[Path]) -> int:
     return sum(survey.texts[path].text.count("\n") for path in files)
 
 
-def files_near(survey: Survey, path: Path, told: Collection[Path], most: int) -> list[Path]:
-    """A file, those ``told`` with it, those that it names or that name it, and so on, of so many rows."""
-    wanted = set(survey.wanted)
-    by_name: dict[str, list[Path]] = {}
-    naming: dict[str, list[Path]] = {}
-    for each in survey.wanted:
-        by_name.setdefault(module_name(each), []).append(each)
-        for name in survey.facts[each].names or ():
-            naming.setdefault(name, []).append(each)
+class Neighbours:
+    """The files of a project, by what they import."""
 
-    def beside(file: Path) -> Iterator[Path]:
-        for name in survey.facts[file].names or ():
-            yield from by_name.get(name, ())
-        yield from naming.get(module_name(file), ())
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._rows = {path: rows(survey, [path]) for path in survey.wanted}
+        self._modules: dict[str, list[Path]] = {}
+        self._naming: dict[str, list[Path]] = {}
+        self._imports: dict[Path, frozenset[str]] = {}
+        self._signs: dict[Path, int] = {}
+        for each in survey.wanted:
+            self._modules.setdefault(module_name(each), []).append(each)
+            for name in survey.facts[each].names or ():
+                self._naming.setdefault(name, []).append(each)
 
-    def distance(file: Path) -> tuple[int, Path]:
-        return -len(set(file.parents) & set(path.parents)), file
+    def near(self, path: Path, told: Collection[Path], most: int) -> list[Path]:
+        """A file, those ``told`` with it, those that it imports or that import it, and so on, of so many rows."""
+        found, left = [path], most
 
-    found, left = [path], most
+        def priority(file: Path) -> tuple[bool, bool, int, float, Path]:
+            signs, shared = self._signs_in(file), len(set(file.parents) & set(path.parents))
+            return is_named_as_test(file), not signs, -shared, -signs / (self._rows[file] + 50), file
 
-    def taken(files: Collection[Path]) -> Iterator[Path]:
-        """Those for which there is room."""
-        nonlocal left
-        for file in sorted(set(files) & wanted - set(found), key=distance):
-            if rows(survey, [file]) <= left:
-                left -= rows(survey, [file])
-                found.append(file)
-                yield file
+        def taken(files: Collection[Path]) -> Iterator[Path]:
+            """Those for which there is room."""
+            nonlocal left
+            for file in sorted(self._rows.keys() & set(files) - set(found), key=priority):
+                if self._rows[file] <= left:
+                    left -= self._rows[file]
+                    found.append(file)
+                    yield file
 
-    ring = [path, *taken(told)] if path in wanted else []
-    while ring:
-        ring = list(taken({each for file in ring for each in beside(file)}))
-    return found
+        ring = [path, *taken(told)] if path in self._rows else []
+        while ring:
+            ring = list(taken({each for file in ring for each in self._beside(file)}))
+        return found
+
+    def _beside(self, file: Path) -> Iterator[Path]:
+        for name in self._imported(file):
+            yield from self._modules.get(name, ())
+        own = module_name(file)
+        yield from (other for other in self._naming.get(own, ()) if own in self._imported(other))
+
+    def _imported(self, file: Path) -> frozenset[str]:
+        """The modules of the project that a file may import, by the last part of their names."""
+        if file not in self._imports:
+            words = _WORD.findall(" ".join(_IMPORT.findall(self._survey.texts[file].text)))
+            self._imports[file] = frozenset(words).intersection(self._survey.facts[file].names or ())
+        return self._imports[file]
+
+    def _signs_in(self, file: Path) -> int:
+        if file not in self._signs:
+            self._signs[file] = len(_PROCESSES.findall(self._survey.texts[file].text))
+        return self._signs[file]

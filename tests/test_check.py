@@ -9,6 +9,7 @@ import pytest
 from pathspec import GitIgnoreSpec
 
 from spmdlint.files.ignore import configured_patterns
+from spmdlint.nearby import FOR_COMMITS
 
 
 def test_a_clean_project(project):
@@ -546,6 +547,65 @@ def test_touching_fixes_only_the_files_that_were_passed(project):
     assert (project.root / "losses.py").read_text() == losses
     assert project.check("--touching", "--fix", "--unsafe-fixes", "losses.py").found == []
     assert "'batch'" in (project.root / "losses.py").read_text().replace('"', "'")
+
+
+FAR = "import jax\n\nNAMES = {'a', 'b'}\n"
+NEAR = """import jax, far, helper
+
+def step(x):
+    for name in far.NAMES:
+        x = jax.lax.psum(x, name)
+    return x
+
+run = jax.pmap(step, axis_name='a')
+other = jax.pmap(helper.total)
+"""
+
+
+@pytest.fixture
+def large(project):
+    """A project of more than twice as many rows as are looked at near a file, in which one file needs a large one."""
+    helper = "import jax\n\n\ndef total(x):\n    return jax.lax.psum(x, 'data')\n"
+    far = FAR + "value = 1\n" * (FOR_COMMITS + 1)
+    project.write({"train.py": NEAR, "helper.py": helper, "far.py": far, "spmdlint.toml": ""})
+    project.write({"apart.py": "import jax\n\nprint(jax.device_count())\n" + "value = 1\n" * FOR_COMMITS})
+    return project
+
+
+def test_near_looks_only_at_the_files_near_those_passed(large):
+    near = large.check("--near", "--touching", "train.py", "helper.py")
+    assert near.found == [("helper.py", 5, "SPMD101")]
+    assert "2 of 4 files were looked at, the nearest (--near)." in near.err
+    assert large.check("--near", "helper.py", "--fail-on-unchecked").status == 2
+    # What is kept of a whole run is told, as long as nothing has changed that it depends on.
+    whole = large.check()
+    assert whole.found == [("helper.py", 5, "SPMD101"), ("train.py", 4, "SPMD201")]
+    again = large.check("--near", "train.py", "helper.py")
+    assert again.found == whole.found
+    assert "nearest" not in again.err
+
+
+def test_near_does_not_say_that_anything_is_gone(large):
+    hushed = NEAR.replace("far.NAMES:", "far.NAMES:  # spmdlint: ignore[SPMD201] for another time")
+    large.write({"train.py": hushed})
+    assert large.check("--no-cache").found == [("helper.py", 5, "SPMD101")]
+    assert large.check("--near", "--no-cache", "train.py").found == []
+    large.write({"train.py": NEAR})
+    assert large.check("--baseline", "known.json", "--write-baseline").status == 0
+    large.write({"train.py": NEAR + "print(jax.device_count())\n"})
+    outcome = large.check("--baseline", "known.json", "--near", "train.py", "helper.py")
+    assert (outcome.status, outcome.found) == (0, [])
+    assert "gone" not in outcome.err
+    refused = large.check("--baseline", "known.json", "--near", "--write-baseline")
+    assert refused.status == 2
+    assert "leave --near out" in refused.err
+
+
+def test_near_is_the_whole_of_a_small_project(project):
+    project.write({"train.py": NEAR, "helper.py": "", "far.py": FAR, "spmdlint.toml": ""})
+    outcome = project.check("--near", "train.py")
+    assert outcome.found == [("train.py", 4, "SPMD201")]
+    assert outcome.err == ""
 
 
 def test_touching_with_a_baseline(project):

@@ -54,10 +54,10 @@ def file_of(options: argparse.Namespace, config: Config) -> Path | None:
 
 
 def refuse_with_fixes(options: argparse.Namespace) -> None:
-    """Refuse fixes together with comments or baselines for the remaining findings: these take two runs.
+    """Refuse fixes together with comments or baselines for the remaining findings, and a part of what they record.
 
     Raises:
-        UsageError: they are asked for in one.
+        UsageError: they are asked for in one run.
 
     """
     asked = {
@@ -67,6 +67,8 @@ def refuse_with_fixes(options: argparse.Namespace) -> None:
     }
     fixing = {"--diff": options.diff, "--fix": options.fix, "--fix-only": options.fix_only}
     for adopting in (name for name, given in asked.items() if given):
+        if options.near:
+            raise UsageError(f"{adopting} records what the whole project has: leave --near out.")
         for other in (name for name, given in fixing.items() if given):
             reason = "changes no file" if other == "--diff" else "leaves fewer findings"
             raise UsageError(f"{other} {reason}, and {adopting} records them: run {other} first, then {adopting}.")

@@ -48,18 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rules = parser.add_argument_group("rules", "RULES is a comma-separated list of codes, prefixes of codes or names.")
     rules.add_argument("--select", type=_list, action="extend", metavar="RULES", help="run these rules only")
     rules.add_argument("--ignore", type=_list, action="extend", metavar="RULES", help="do not run these rules")
-    rules.add_argument(
-        "--extend-select",
-        type=_list,
-        action="extend",
-        metavar="RULES",
-        help="run these rules in addition to the others",
-    )
-    rules.add_argument(
-        "--preview",
-        action=argparse.BooleanOptionalAction,
-        help="also run preview rules",
-    )
+    rules.add_argument("--extend-select", type=_list, action="extend", metavar="RULES", help="also run these rules")
+    rules.add_argument("--preview", action=argparse.BooleanOptionalAction, help="also run preview rules")
     fixing.add_arguments(parser)
     adoption.add_arguments(parser)
     files = parser.add_argument_group("files")
@@ -80,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--touching",
         action="store_true",
         help="also show the findings in other files that come about through these, and count the others",
+    )
+    files.add_argument(
+        "--near",
+        action="store_true",
+        help="of a large project, look only at the files near these: seconds, and a few findings less",
     )
     files.add_argument(
         "--watch", action="store_true", help="check again whenever a file of the project changes, until Ctrl-C"
@@ -143,6 +138,7 @@ def main(options: argparse.Namespace) -> int:
                 jobs=options.jobs,
                 timings=timings,
                 touching=options.touching,
+                near=options.near,
             )
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
@@ -174,7 +170,7 @@ def main(options: argparse.Namespace) -> int:
 
 def _mention(checked: Checked) -> None:
     """Say how many findings the rest of the project has, if the run was to tell what touches some files."""
-    if checked.elsewhere:
+    if checked.elsewhere and not checked.partial:
         number = len(checked.elsewhere)
         other = "1 other finding" if number == 1 else f"{number} other findings"
         complain(f"{other} elsewhere in the project, which these files do not touch; 'spmdlint check' shows all.")

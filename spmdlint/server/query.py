@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Place
+from spmdlint.edited import changed_nearby
 from spmdlint.engine import Checked, Linked, about_files, check, link
 from spmdlint.errors import UsageError
 from spmdlint.files.notebooks import Cell, Cells
@@ -26,7 +27,6 @@ from spmdlint.files.store import usual_folder
 from spmdlint.fixes.making import with_edits
 from spmdlint.fixes.rounds import exact
 from spmdlint.known import without_known
-from spmdlint.nearby import changed_nearby
 from spmdlint.output.cells import Notebooks
 from spmdlint.plain import PlainFinding, plain
 from spmdlint.program.survey import broken_cells
