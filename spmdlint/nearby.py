@@ -17,7 +17,7 @@ from spmdlint.program.testfiles import is_named_as_test
 ROWS = 5_000
 """How many rows of files near one are looked at where somebody waits for the answer."""
 FOR_COMMITS = 20_000
-"""The same, for each file of a commit."""
+"""The same for the files of a commit, unless these are so many that each would have less than :data:`ROWS`."""
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _PROCESSES = re.compile("process|host|addressable|make_array_from|initialize|mpi4py")
@@ -26,9 +26,9 @@ _PROCESSES = re.compile("process|host|addressable|make_array_from|initialize|mpi
 def near_each(survey: Survey, paths: Collection[Path]) -> set[Path] | None:
     """The files near each of some files; None if these are most of the project."""
     near = set(paths).intersection(survey.wanted)
-    neighbours = Neighbours(survey)
+    neighbours, most = Neighbours(survey), max(ROWS, FOR_COMMITS // max(1, len(near)))
     for path in sorted(near) if are_few(survey, near) else ():
-        near.update(neighbours.near(path, (), FOR_COMMITS))
+        near.update(neighbours.near(path, (), most))
         if not are_few(survey, near):
             return None
     return near if are_few(survey, near) else None
