@@ -20,8 +20,6 @@ def ends_process(call: ast.Call) -> bool:
 
 
 def _is_named(function: ast.expr) -> bool:
-    if isinstance(function, ast.Name):
-        return function.id in _NAMES
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return (function.value.id, function.attr) in _FUNCTIONS
-    return False
+    return isinstance(function, ast.Name) and function.id in _NAMES

@@ -240,6 +240,10 @@ class Expressions:
     # -- calls and functions
 
     def call(self, node: ast.Call) -> ValueId:
+        plain = isinstance(node.func, ast.Name) and node.func.id == "dict" and self.module.plain_dict
+        if plain and node.keywords and not node.args:  # what is written as a display is understood everywhere
+            named: list[Any] = [each.arg and ast.copy_location(ast.Constant(each.arg), each) for each in node.keywords]
+            return self.dictionary(ast.copy_location(ast.Dict(named, [each.value for each in node.keywords]), node))
         function = self.value(node.func)
         return self.b.emit(Call(function, self.arguments(node.args, node.keywords)), self.span(node))
 

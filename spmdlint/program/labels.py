@@ -1,4 +1,4 @@
-"""The names by which processes match calls: the text of an f-string, with its variable names in braces."""
+"""Names in the source: those by which processes match calls, f-strings with variables in braces, and what is called."""
 
 from __future__ import annotations
 
@@ -29,3 +29,10 @@ def template(operations: Sequence[s.Operation], number: int | None) -> str | Non
 def may_be_one(one: str | None, other: str | None) -> bool:
     """Whether two names may be the same: if they have different variables in braces, they may."""
     return one is None or other is None or one == other or _HOLES.findall(one) != _HOLES.findall(other)
+
+
+def called_as(function: s.Function, number: int) -> str | None:
+    """The variable or field that a call calls: "norm" in ``norm(x)`` and ``self.norm(x)``; None for anything else."""
+    call = function.operations[number]
+    called = function.operations[call.function] if isinstance(call, s.Call) else None
+    return called.name if isinstance(called, (s.Load, s.Attribute)) else None

@@ -35,6 +35,7 @@ from spmdlint.program.syntax import LoweringError as LoweringError
 
 Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
 
+_OWN_DICT = re.compile(r"(?m)\b(?:def|class|as|import) dict\b|^\s*dict\s*=[^=]|\bdef \w+\((?:[^()]*,)?\s*dict\s*[,=:)]")
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
@@ -71,6 +72,7 @@ class ModuleLowerer:
         self.functions: list[Function] = []
         self.places = Places(syntax.line_starts)
         self.layout = Layout()
+        self.plain_dict = _OWN_DICT.search(self.text) is None  # no other `dict` than Python's
 
     def summary(self) -> Summary:
         """Lower the whole module."""

@@ -51,9 +51,8 @@ from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
-from spmdlint.program.labels import may_be_one, template
+from spmdlint.program.labels import called_as, may_be_one, template
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.spelled import called_as
 
 Strength = Literal["strong", "weak"]
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"

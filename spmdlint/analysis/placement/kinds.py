@@ -584,6 +584,9 @@ class Lives(Property):
                 return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
         if known.kind not in ("jit", "map", "transform"):
             return CONTINUE
+        inner = certain(callee.arguments.positional[0]) if callee.arguments.positional else None
+        if isinstance(inner, Applied) and origins.ev.kind(inner) == "map":
+            return self._of_compiled(origins, frame, number, call, inner)
         managers = [origins.ev.value(frame, manager.function) for manager in managers_around(frame, number)]
         if External(self.table.context) in frozenset().union(*managers):
             return self._is("own", frame, number, "it is computed on the default device")
