@@ -62,6 +62,7 @@ class UnconnectedProcesses(Rule):
     name = "unconnected-processes"
     preview = True
     several = True
+    of_whole = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unconnected():

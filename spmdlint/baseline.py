@@ -62,23 +62,29 @@ def text(entries: Iterable[Mark]) -> str:
 
 
 def match(
-    entries: Sequence[Mark], found: Sequence[Mark], before: Mapping[str, str], exists: Callable[[str], bool]
+    entries: Sequence[Mark],
+    found: Sequence[Mark],
+    before: Mapping[str, str],
+    exists: Callable[[str], bool],
+    *,
+    partial: bool = False,
 ) -> Matched:
     """Find the entries again; ``exists`` returns whether the file of an entry still exists.
 
-    ``before`` has the codes that findings had before their rules were split, by the codes that they have now.
+    ``partial``: an entry that is not found may still be one, so that it does not stand for another place. ``before``
+    has the codes that findings had before their rules were split, by the codes that they have now.
     """
     missing = {entry.path for entry in entries if not exists(entry.path)}
     known: dict[int, Mark] = {}
-    left = _found_again(entries, found, missing, known)
+    left = _found_again(entries, found, missing, known, partial=partial)
     if left and not before.keys().isdisjoint(mark.code for mark in found):
         recoded = [replace(mark, code=before.get(mark.code, mark.code)) for mark in found]
-        left = _found_again(left, recoded, missing, known)
+        left = _found_again(left, recoded, missing, known, partial=partial)
     return Matched(known, tuple(sorted(left)))
 
 
 def _found_again(
-    entries: Sequence[Mark], found: Sequence[Mark], missing: Collection[str], known: dict[int, Mark]
+    entries: Sequence[Mark], found: Sequence[Mark], missing: Collection[str], known: dict[int, Mark], *, partial: bool
 ) -> list[Mark]:
     """Add matching entries to ``known``; returns the entries that do not match."""
     ways: list[Callable[[Mark], Hashable]] = [
@@ -89,8 +95,10 @@ def _found_again(
         lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,
     ]
     left = list(entries)
-    for way in ways:
+    for way in ways[:3] if partial else ways:
         left = _matched(left, found, way, known)
+    if partial:
+        return left
     moved = [entry for entry in left if entry.path in missing]
     stayed = [entry for entry in left if entry.path not in missing]
     moved = _matched(moved, found, lambda m: (m.code, m.scope, m.text), known)

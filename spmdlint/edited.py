@@ -17,7 +17,7 @@ from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Place
 from spmdlint.engine import Checked, check, look
 from spmdlint.known import without_known
-from spmdlint.nearby import ROWS, Neighbours, are_few
+from spmdlint.nearby import ROWS, Neighbours
 
 
 class Changed(Struct, frozen=True):
@@ -43,8 +43,9 @@ def changed_nearby(
     ``told`` are the files that the findings in the file before lead through.
     """
     survey = look(config, [config.root], edited=edited, cache=cache)
-    near = Neighbours(survey).near(path, told, ROWS)
-    if not are_few(survey, near):
+    neighbours = Neighbours(survey)
+    near = neighbours.near([path], told, ROWS)
+    if not neighbours.are_few(near):
         return None
     earlier, checked = (
         without_known(config.baseline, run, config.root)

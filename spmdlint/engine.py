@@ -83,7 +83,7 @@ def check(
 
     The program is always the whole project, so the findings in a file do not depend on how it was passed; unless it is
     to be searched for ``among`` some files only, which nothing is cached of. With ``near``, a large program of which
-    nothing is cached is searched for among the files near those asked for.
+    nothing is cached is searched among the files near those asked for; that result is cached like that of a project.
     ``edited`` holds texts that replace those on disk for some of the files; one that is not on disk is a new file of
     the project. ``cache`` is the folder for results, None for no cache; results from standard input or ``edited`` are
     never cached. ``jobs``: number of worker processes, None to choose by size. ``timings``: records where the time
@@ -119,7 +119,10 @@ def check(
         program = survey.wanted
         if near:
             survey = _nearest(survey, found.asked, config, [rule for rule in active if not rule.by_file], store)
-        partial = survey.wanted is not program
+        partial = survey.wanted is not program and not found.asked.isdisjoint(program)
+        if partial:  # what is nowhere in the project may be in the rest of it
+            active = [rule for rule in active if not rule.of_whole]
+            enabled = frozenset(rule.code for rule in active)
         crashes: list[Crash] = []
         linked = LinkedLater(survey, config, clock)
         outcome = found_by_rules(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
@@ -146,12 +149,12 @@ def _nearest(
     survey: Survey, asked: Collection[Path], config: Config, rules: Sequence[Rule], store: Store | None
 ) -> Survey:
     """The part of a large program that is near the files asked for, unless the findings of the whole are kept."""
+    if store is not None and _results(store, config, rules).look_up(survey) is not None:
+        return survey
     from spmdlint.nearby import near_each
 
     near = near_each(survey, asked)
-    if near is None or (store is not None and _results(store, config, rules).look_up(survey) is not None):
-        return survey
-    return replace(survey, wanted=[path for path in survey.wanted if path in near])
+    return survey if near is None else replace(survey, wanted=[path for path in survey.wanted if path in near])
 
 
 def _results(store: Store, config: Config, rules: Sequence[Rule]) -> Results:

@@ -22,7 +22,7 @@ from spmdlint.engine import (
 )
 from spmdlint.files.store import Store
 from spmdlint.interpreter import uncollected
-from spmdlint.nearby import ROWS, Neighbours, are_few
+from spmdlint.nearby import ROWS, Neighbours
 from spmdlint.program.survey import Survey
 from spmdlint.results import Results
 from spmdlint.rule import Rule, load_rules
@@ -122,8 +122,9 @@ def _near(survey: Survey, path: Path, findings: Iterable[Diagnostic]) -> list[Pa
         if any(place.path == path for place in places)
         for place in places
     }
-    near = Neighbours(survey).near(path, told, ROWS)
-    return near if are_few(survey, near) else []
+    neighbours = Neighbours(survey)
+    near = neighbours.near([path], told, ROWS)
+    return near if neighbours.are_few(near) else []
 
 
 def _told_from(near: Collection[Path], survey: Survey) -> str:

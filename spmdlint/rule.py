@@ -77,6 +77,8 @@ class Rule(ABC):
     """Whether the hazard is one of several processes only: ``multi-process = "never"`` switches the rule off."""
     by_file: ClassVar[bool] = False
     """Whether the rule visits the syntax tree of one file at a time, and its :meth:`check` does nothing."""
+    of_whole: ClassVar[bool] = False
+    """Whether it tells what nothing in the whole project does, so that it cannot run on a part of one."""
     many: ClassVar[str] = ""
     """What to do if a program has many findings of this rule, as a sentence, if there is anything to do."""
     split_from: ClassVar[str | None] = None

@@ -601,6 +601,63 @@ def test_near_does_not_say_that_anything_is_gone(large):
     assert "leave --near out" in refused.err
 
 
+GUARDED = """import jax, far
+from jax.experimental import multihost_utils
+
+def save(x):
+    if far.is_main():
+        return multihost_utils.process_allgather(x)
+"""
+MAIN = "import jax\n\n\ndef is_main():\n    return jax.process_index() == 0\n"
+
+
+def test_near_keeps_what_is_known_of_the_whole_while_it_fixes(large):
+    step = "\ndef step(x):\n    for name in {'a', 'b'}:\n        x = jax.lax.psum(x, name)\n    return x\n"
+    mended = GUARDED + step + "\nrun = jax.pmap(step, axis_name='a')\n"
+    large.write({"far.py": MAIN + "value = 1\n" * (FOR_COMMITS + 1), "train.py": mended})
+    assert large.check("train.py").found == [("train.py", 6, "SPMD301"), ("train.py", 9, "SPMD201")]
+    fixed = large.check("--near", "train.py", "--fix")
+    assert fixed.found == [("train.py", 6, "SPMD301")]
+    assert "sorted(" in (large.root / "train.py").read_text()
+
+
+def test_near_takes_no_other_finding_for_a_known_one(large):
+    large.write({"far.py": MAIN + "value = 1\n" * (FOR_COMMITS + 1), "train.py": GUARDED})
+    assert large.check("--baseline", "known.json", "--write-baseline").status == 0
+    other = "\ndef other(x):\n    if jax.process_index() == 0:\n        return multihost_utils.process_allgather(x)\n"
+    large.write({"train.py": GUARDED + other})
+    assert large.check("--baseline", "known.json", "--near", "train.py").found == [("train.py", 10, "SPMD301")]
+
+
+def test_near_does_not_look_at_all_files_for_one_that_cannot_matter(large):
+    large.write({"alone.py": "x = 1\n"})
+    outcome = large.check("--near", "--no-cache", "--fail-on-unchecked", "alone.py")
+    assert (outcome.status, outcome.found, outcome.err) == (0, [], "")
+
+
+def test_near_does_not_say_what_the_rest_of_the_project_may_do(large):
+    large.write({"jobs.py": "import jax\n\n\ndef begin():\n    jax.distributed.initialize()\n" + "x = 1\n" * 20_001})
+    large.write({"train.py": "import jax, jobs\n\njobs.begin()\nprint(jax.process_index())\n"})
+    assert large.check("--near", "--preview", "--no-cache", "train.py").found == []
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "import helper",
+        "from helper import (  # :)\n    other,  # (old)\n    total,\n)",
+        "from helper import other, \\\n    total",
+        "x = 1; import helper",
+        "try: import helper\nexcept ImportError: pass",
+    ],
+)
+def test_near_follows_imports_however_they_are_written(large, spelling):
+    helper = "import jax\n\n\ndef total(x):\n    return jax.lax.psum(x, 'data')\n\n\nother = 1\n"
+    called = "total" if "total" in spelling else "helper.total"
+    large.write({"helper.py": helper, "train.py": f"import jax\n{spelling}\n\nrun = jax.pmap({called})\n"})
+    assert large.check("--near", "--no-cache", "--touching", "train.py").found == [("helper.py", 5, "SPMD101")]
+
+
 def test_near_is_the_whole_of_a_small_project(project):
     project.write({"train.py": NEAR, "helper.py": "", "far.py": FAR, "spmdlint.toml": ""})
     outcome = project.check("--near", "train.py")

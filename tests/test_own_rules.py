@@ -307,6 +307,7 @@ ask(step(unheard))
 ask(mapped(1))
 ask(print(save))
 ask(sync)
+ask(dict(a=1))
 """
 DEEP = "def helper(): pass\n\n\nclass Thing:\n    def run(self): pass\n"
 
@@ -327,6 +328,7 @@ def test_what_a_call_calls_and_whether_it_is_parallel(own):
         ["a.mapped"],
         ["builtins.print"],
         ["jax.experimental.multihost_utils.sync_global_devices"],
+        ["builtins.dict"],
     ]
     assert not told[7]["complete"]
     assert [each["parallel"] for each in told[8:12]] == ["yes", "unknown", "yes", "no"]

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--near",
         action="store_true",
-        help="of a large project, look only at the files near these: seconds, and a few findings less",
+        help="of a large project, look only at the files near these: seconds, and a few other findings",
     )
     files.add_argument(
         "--watch", action="store_true", help="check again whenever a file of the project changes, until Ctrl-C"
@@ -126,7 +126,7 @@ def main(options: argparse.Namespace) -> int:
 
     timings = Timings.begun(samples=options.timings)
 
-    def look(edited: Mapping[Path, str] | None = None) -> Checked:
+    def look(edited: Mapping[Path, str] | None = None, *, near: bool = options.near) -> Checked:
         with ProgressBar() as progress:
             return check(
                 config,
@@ -138,11 +138,11 @@ def main(options: argparse.Namespace) -> int:
                 jobs=options.jobs,
                 timings=timings,
                 touching=options.touching,
-                near=options.near,
+                near=near,
             )
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
-        return without_known(baseline, look(edited), config.root)
+        return without_known(baseline, look(edited, near=checked.partial), config.root)
 
     checked = look()
     for note in checked.notes:

@@ -10,7 +10,6 @@ from typing import Any
 
 from spmdlint.program import namedtuples
 from spmdlint.program.builder import Loop
-from spmdlint.program.endings import ends_process
 from spmdlint.program.expressions import OPERATORS
 from spmdlint.program.layout import Span
 from spmdlint.program.patterns import Bound, Patterns
@@ -37,6 +36,9 @@ from spmdlint.program.summary import (
     ValueId,
 )
 
+_EXITS = frozenset(("exit", "quit"))
+_EXITING = frozenset((("sys", "exit"), ("os", "_exit")))
+
 
 class Statements(Patterns):
     """One method per kind of statement, chosen by the node's class."""
@@ -56,7 +58,7 @@ class Statements(Patterns):
         if is_string and is_one(self.positions.text, self.span(value)):  # a docstring has no effect
             return
         made = self.value(value)
-        if isinstance(value, ast.Call) and ends_process(value):
+        if isinstance(value, ast.Call) and _ends_process(value):
             self.b.emit(Raise(made), self.span(value))
             self.b.leave("raise", FAILURE)  # no exception handler stops it
 
@@ -451,3 +453,17 @@ BY_STATEMENT: dict[type[ast.AST], Callable[[Any, Any], None]] = {
 }
 if sys.version_info >= (3, 11):
     BY_STATEMENT[ast.TryStar] = Statements.try_
+
+
+def _ends_process(call: ast.Call) -> bool:
+    """Whether a call is ``sys.exit(...)``, or one like it, with a literal status.
+
+    A computed status may be that of a script's last line, ``sys.exit(main())``, which no code follows anyway.
+    """
+    called = call.func
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        ends = (called.value.id, called.attr) in _EXITING
+    else:
+        ends = isinstance(called, ast.Name) and called.id in _EXITS
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return ends and len(given) < 2 and all(isinstance(n, (ast.Constant, ast.JoinedStr, ast.UnaryOp)) for n in given)

@@ -34,10 +34,9 @@ from spmdlint.files.signature import Status, digest, settled
 from spmdlint.files.store import Store
 from spmdlint.files.texts import Texts
 from spmdlint.installed import LOWERING, digest_of, tool
-from spmdlint.program.kept import Summaries
 from spmdlint.program.summary import Comment, Idle, Summary
 from spmdlint.program.trouble import Trouble
-from spmdlint.program.written import Written, read
+from spmdlint.program.written import Summaries, Written, read
 from spmdlint.timings import Timings
 
 Progress = Callable[[int, int], None]

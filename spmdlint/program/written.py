@@ -1,4 +1,4 @@
-"""Summaries as bytes: for the next run, and as workers' results.
+"""Summaries as bytes: kept for the next run, and as workers' results.
 
 The format is MessagePack, and the types of the summary are checked while it is read, so reading it makes nothing but
 summaries, whatever the bytes are.
@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder, Ext
 
+from spmdlint.files import store as files
+from spmdlint.installed import digest_of
 from spmdlint.program.layout import Layout
 from spmdlint.program.summary import (
     Attribute,
@@ -168,3 +170,33 @@ def _value(code: int, data: memoryview) -> object:
 
 _encoder = Encoder(enc_hook=_extension, order="deterministic")
 _decoder = Decoder(list[_Function], ext_hook=_value)
+
+
+class Summaries:
+    """The summaries in a store; none if there is no store."""
+
+    def __init__(self, store: files.Store | None, made_by: str) -> None:
+        self._store = store
+        self._made_by = made_by
+
+    def read(self, digest: bytes) -> Written | None:
+        """The summary of a text with this digest; None if there is none."""
+        document = None if self._store is None else self._store.read(self._name(digest))
+        try:
+            return None if document is None else _WRITTEN.decode(document)
+        except msgspec.MsgspecError:
+            return None
+
+    def keep(self, digest: bytes, summary: Summary | Written) -> Written | None:
+        """Keep a summary, and return it in the form in which it is kept."""
+        if self._store is None:
+            return None
+        written = write(summary) if isinstance(summary, Summary) else summary
+        self._store.write(self._name(digest), msgspec.msgpack.encode(written))
+        return written
+
+    def _name(self, digest: bytes) -> str:
+        return "code-" + digest_of((self._made_by, digest.hex()))
+
+
+_WRITTEN = Decoder(Written)

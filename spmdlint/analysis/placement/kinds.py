@@ -584,9 +584,9 @@ class Lives(Property):
                 return self._is("own", frame, number, f"the results of {callee.name} are on this process's devices")
         if known.kind not in ("jit", "map", "transform"):
             return CONTINUE
-        inner = certain(callee.arguments.positional[0]) if callee.arguments.positional else None
-        if isinstance(inner, Applied) and origins.ev.kind(inner) == "map":
-            return self._of_compiled(origins, frame, number, call, inner)
+        run = certain(callee.arguments.positional[0]) if callee.arguments.positional and not callee.receiver else None
+        if known.kind == "jit" and isinstance(run, Applied) and origins.ev.kind(run) == "map":
+            return self._of_compiled(origins, frame, number, call, run)
         managers = [origins.ev.value(frame, manager.function) for manager in managers_around(frame, number)]
         if External(self.table.context) in frozenset().union(*managers):
             return self._is("own", frame, number, "it is computed on the default device")
@@ -598,18 +598,17 @@ class Lives(Property):
             return self._from(found, frame, number, f"{callee.name} compiles it so")
         static = static_values(origins.ev, callee, call)
         given = [argument.value for argument in call.arguments if argument.value not in static]
-        if all(map(frame.code.is_written, given)) and not self._takes_all(origins, frame, number, call, callee):
+        if all(map(frame.code.is_written, given)) and not self._takes_all(origins.ev, frame, number, call, run):
             return CONTINUE
         return self._computed(origins, frame, number, given, keeps=False)
 
-    def _takes_all(self, origins: Origins, frame: Frame, number: int, call: s.Call, callee: Applied) -> bool:
+    def _takes_all(self, ev: Evaluator, frame: Frame, number: int, call: s.Call, run: Value | None) -> bool:
         """Whether a compiled function has no arrays but its arguments: it reads no name of a function around it."""
         if not call.arguments and any(managers_around(frame, number)):
             return False  # a context may say on which devices
-        run = certain(callee.arguments.positional[0]) if callee.arguments.positional else None
-        if callee.receiver is not None or not isinstance(run, FunctionValue) or run.receiver is not None:
+        if not isinstance(run, FunctionValue) or run.receiver is not None:
             return False
-        code = origins.ev.code(run.ref)
+        code = ev.code(run.ref)
         scopes = (code.scope_of(load.name) for _, load in code.of_kind(s.Load))
         return all(scope is None or scope is code.function for scope in scopes)
 

@@ -22,9 +22,7 @@ _OF_MPI = names("mpi_sizes")
 _SENT = frozenset(names("senders"))
 _NAMES = _SENT | {"process_count", "host_count", "mpi4jax", "MPI", "comm", "COMM"}
 _DEPTH = 6
-_COUNTS = frozenset(
-    name for table in (units().counts, units().lists) for name, unit in table.items() if unit == "process"
-)
+_COUNTS = frozenset(each for table in (units().counts, units().lists) for each in table if table[each] == "process")
 
 
 class AgreedNames:
