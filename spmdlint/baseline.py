@@ -91,11 +91,14 @@ def _found_again(
         lambda m: m,
         lambda m: (m.code, m.path, m.scope, m.text, m.through),
         lambda m: (m.code, m.path, m.scope, m.text),
-        lambda m: (m.code, m.path, m.text),
-        lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,
     ]
+    if not partial:
+        ways += [
+            lambda m: (m.code, m.path, m.text),
+            lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,
+        ]
     left = list(entries)
-    for way in ways[:3] if partial else ways:
+    for way in ways:
         left = _matched(left, found, way, known)
     if partial:
         return left

@@ -116,16 +116,22 @@ def check(
         survey = Surveyor(config, store, clock).look(found.project, given, progress, screen=not visitors, jobs=jobs)
         if among is not None:
             survey, store = replace(survey, wanted=[path for path in survey.wanted if path in among]), None
-        program = survey.wanted
+        program, of_program = survey.wanted, [rule for rule in active if not rule.by_file]
+        kept: Outcome | None = None
         if near:
-            survey = _nearest(survey, found.asked, config, [rule for rule in active if not rule.by_file], store)
+            from spmdlint.nearby import files_near  # which other runs do not need
+
+            kept = Results(store, config, of_program).look_up(survey) if store is not None else None
+            around = files_near(survey, found.asked) if kept is None else None
+            if around is not None:
+                survey = replace(survey, wanted=[path for path in program if path in around])
         partial = survey.wanted is not program and not found.asked.isdisjoint(program)
         if partial:  # what is nowhere in the project may be in the rest of it
-            active = [rule for rule in active if not rule.of_whole]
-            enabled = frozenset(rule.code for rule in active)
+            of_program = [rule for rule in of_program if not rule.of_whole]
+            enabled = frozenset(rule.code for rule in (*of_program, *visitors))
         crashes: list[Crash] = []
         linked = LinkedLater(survey, config, clock)
-        outcome = found_by_rules(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
+        outcome = kept if kept is not None else found_by_rules(linked, of_program, store, crashes, clock, jobs)
         if visitors:
             visited = survey.lowered().keys() if touching else found.asked
             own = found_by_visitors(visitors, linked, visited, store, crashes, clock)
@@ -143,22 +149,6 @@ def check(
     notes = (*notes, *outdated, *config.outdated(rules), *_mistyped(config), *_undefined(config, survey))
     crashed = tuple(crashes)
     return Checked(in_order(told), survey.texts, found.asked, crashed, notes, ran, unchecked, elsewhere, partial)
-
-
-def _nearest(
-    survey: Survey, asked: Collection[Path], config: Config, rules: Sequence[Rule], store: Store | None
-) -> Survey:
-    """The part of a large program that is near the files asked for, unless the findings of the whole are kept."""
-    if store is not None and _results(store, config, rules).look_up(survey) is not None:
-        return survey
-    from spmdlint.nearby import near_each
-
-    near = near_each(survey, asked)
-    return survey if near is None else replace(survey, wanted=[path for path in survey.wanted if path in near])
-
-
-def _results(store: Store, config: Config, rules: Sequence[Rule]) -> Results:
-    return Results(store, config, rules, [rule.code for rule in rules])
 
 
 def imports_outside(config: Config, survey: Survey, asked: Iterable[Path]) -> Iterator[str]:
@@ -271,7 +261,7 @@ def found_by_rules(
     survey, config = linked.survey, linked.config
     if not survey.lowered():
         return Outcome(())
-    results = None if store is None else _results(store, config, rules)
+    results = None if store is None else Results(store, config, rules)
     with timings.phase("look up"):
         kept = None if results is None else results.look_up(survey)
     if kept is not None:

@@ -109,7 +109,7 @@ def _kept(config: Config, survey: Survey, store: Store) -> list[Diagnostic] | No
     active = _active(config)
     if any(rule.by_file for rule in active):
         return None
-    outcome = Results(store, config, active, [rule.code for rule in active]).look_up(survey)
+    outcome = Results(store, config, active).look_up(survey)
     return None if outcome is None else list(outcome.findings)
 
 

@@ -41,8 +41,9 @@ class Known:
         whole = checked.ran - {old for new, old in before.items() if new not in checked.ran}
         partly = {old for new, old in before.items() if new in checked.ran} - whole
         inside = [entry for entry in entries if entry.path in judged and entry.code in whole | partly]
-        there = {entry.path for entry in inside if (root / entry.path).exists()}
-        matched = baseline.match(inside, self._marks, before, there.__contains__, partial=checked.partial)
+        matched = baseline.match(
+            inside, self._marks, before, lambda name: (root / name).exists(), partial=checked.partial
+        )
         # An entry may be for a rule that did not run, if another one that has had its code did.
         self._matched = replace(matched, gone=tuple(entry for entry in matched.gone if entry.code in whole))
         undecided = [entry for entry in matched.gone if entry.code in partly]

@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w+")
 _PROCESSES = re.compile("process|host|addressable|make_array_from|initialize|mpi4py")
 
 
-def near_each(survey: Survey, paths: Collection[Path]) -> frozenset[Path] | None:
+def files_near(survey: Survey, paths: Collection[Path]) -> frozenset[Path] | None:
     """The files near those of some that can matter; None if these are most of the project."""
     neighbours, asked = Neighbours(survey), sorted(set(paths).intersection(survey.wanted))
     if not neighbours.are_few(asked):
@@ -58,11 +58,8 @@ class Neighbours:
         The files besides ``paths`` have at most so many rows.
         """
         folders = {folder for path in paths for folder in path.parents}
-        found, left, least = (
-            dict.fromkeys(path for path in paths if path in self._rows),
-            most,
-            min(self._rows.values(), default=0),
-        )
+        found, left = dict.fromkeys(path for path in paths if path in self._rows), most
+        smallest = min(self._rows.values(), default=0)
         ranks: dict[Path, tuple[bool, bool, int, float, Path]] = {}
 
         def rank(file: Path) -> tuple[bool, bool, int, float, Path]:
@@ -84,7 +81,7 @@ class Neighbours:
             return new
 
         ring = [*found, *taken(told)] if found else []
-        while ring and left >= least:
+        while ring and left >= smallest:
             ring = taken({each for file in ring for each in self._beside(file)})
         return list(found)
 

@@ -9,7 +9,7 @@ additional import, constant or plain function changes nothing. Runs that met a b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from spmdlint.installed import digest_of, packages, tool
 from spmdlint.plain import PlainFinding, diagnostic, plain
 from spmdlint.program.summary import Idle
 from spmdlint.program.survey import Survey
+from spmdlint.rule import Rule
 
 
 class Outcome(Struct, frozen=True):
@@ -49,11 +50,11 @@ def settings(config: Config) -> tuple[object, ...]:
 class Results:
     """The findings of the rules over a program, before anything is suppressed or filtered."""
 
-    def __init__(self, store: Store, config: Config, rules: Sequence[object], enabled: Iterable[str]) -> None:
+    def __init__(self, store: Store, config: Config, rules: Sequence[Rule]) -> None:
         self._store = store
         self._rules = rules
         self._extended = bool(config.knowledge)
-        self._made_by = (tool(), sorted(enabled), *settings(config))
+        self._made_by = (tool(), sorted(rule.code for rule in rules), *settings(config))
 
     def look_up(self, survey: Survey) -> Outcome | None:
         """The results for a program with the same meaning; None if there are none."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder, Ext
 
-from spmdlint.files import store as files
+from spmdlint.files.store import Store as FileStore
 from spmdlint.installed import digest_of
 from spmdlint.program.layout import Layout
 from spmdlint.program.summary import (
@@ -175,7 +175,7 @@ _decoder = Decoder(list[_Function], ext_hook=_value)
 class Summaries:
     """The summaries in a store; none if there is no store."""
 
-    def __init__(self, store: files.Store | None, made_by: str) -> None:
+    def __init__(self, store: FileStore | None, made_by: str) -> None:
         self._store = store
         self._made_by = made_by
 
@@ -183,7 +183,7 @@ class Summaries:
         """The summary of a text with this digest; None if there is none."""
         document = None if self._store is None else self._store.read(self._name(digest))
         try:
-            return None if document is None else _WRITTEN.decode(document)
+            return None if document is None else _written.decode(document)
         except msgspec.MsgspecError:
             return None
 
@@ -199,4 +199,4 @@ class Summaries:
         return "code-" + digest_of((self._made_by, digest.hex()))
 
 
-_WRITTEN = Decoder(Written)
+_written = Decoder(Written)
