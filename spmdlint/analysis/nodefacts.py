@@ -25,7 +25,6 @@ from spmdlint.program.positions import line_starts
 
 MAX_WAYS = 64
 """The most ways to one node that are listed."""
-_CALLS = (s.Call, s.DictDisplay)  # as dict(k=v)
 # Operations that share their span with what they store, bind or leave.
 _BESIDE = (s.Parameter, s.Next, s.Item, s.Enter, s.Leave, s.Captured, s.Declare, s.Delete)
 
@@ -134,8 +133,7 @@ class NodeFacts:
             for frame, number in frames:
                 operation = frame.code.operations[number]
                 asked = operation.function if self._is_call and isinstance(operation, s.Call) else number
-                made = self._is_call and isinstance(operation, s.DictDisplay)
-                found.append(Callees(frozenset(("builtins.dict",)), True) if made else answers.callees(frame, asked))
+                found.append(answers.callees(frame, asked))
         return joined(found)
 
     @cached_property
@@ -175,7 +173,7 @@ class NodeFacts:
         sites = self._file.spans.get(self._span, [])
         operations = [(site, self._operation(site)) for site in sites]
         if self._is_call:
-            return [site for site, each in operations if isinstance(each, _CALLS) and not getattr(each, "decorator", 0)]
+            return [site for site, each in operations if isinstance(each, s.Call) and not each.decorator]
         plain = [
             site
             for site, each in operations

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 from spmdlint.knowledge.files import read_file
 
 Deed = Literal[
-    "length", "range", "list", "enumerate", "zip", "filter", "map", "iterate", "next", "reverse", "chain", "repeat",
-    "takewhile", "islice", "slice", "split", "split evenly", "array", "numbers", "fill", "join", "pad", "space",
-    "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing", "gather", "broadcast", "equal",
+    "length", "range", "list", "dictionary", "enumerate", "zip", "filter", "map", "iterate", "next", "reverse", "chain",
+    "repeat", "takewhile", "islice", "slice", "split", "split evenly", "array", "numbers", "fill", "join", "pad",
+    "space", "minimum", "maximum", "divide", "integer", "ceiling", "floor", "nothing", "gather", "broadcast", "equal",
 ]  # fmt: skip
 
 

@@ -240,20 +240,8 @@ class Expressions:
     # -- calls and functions
 
     def call(self, node: ast.Call) -> ValueId:
-        named = isinstance(node.func, ast.Name) and node.func.id == "dict" and node.keywords and not node.args
-        if named and not self.module.own_dict:  # what is written as a display is understood everywhere
-            return self._keyed(node)
         function = self.value(node.func)
         return self.b.emit(Call(function, self.arguments(node.args, node.keywords)), self.span(node))
-
-    def _keyed(self, node: ast.Call) -> ValueId:
-        """The dictionary that keywords make; none of them can be in what is spread there."""
-        pairs = [
-            (self.b.emit(Const(each.arg), self.span(each)) if each.arg else None, self.value(each.value))
-            for each in node.keywords
-        ]
-        pairs.sort(key=lambda pair: pair[0] is not None)
-        return self.b.emit(DictDisplay(*zip(*pairs, strict=True)), self.span(node))
 
     def arguments(self, args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> tuple[Argument, ...]:
         # They are evaluated in source order, in which `*more` may follow a keyword.

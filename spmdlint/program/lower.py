@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 from spmdlint.interpreter import deep, uncollected, unwarned
@@ -72,11 +71,6 @@ class ModuleLowerer:
         self.functions: list[Function] = []
         self.places = Places(syntax.line_starts)
         self.layout = Layout()
-
-    @cached_property
-    def own_dict(self) -> bool:
-        """Whether anything in the module binds the name `dict`."""
-        return any(map(_binds_dict, ast.walk(self.syntax.tree)))
 
     def summary(self) -> Summary:
         """Lower the whole module."""
@@ -198,9 +192,3 @@ def _declared(body: Sequence[ast.stmt]) -> tuple[frozenset[str], frozenset[str]]
             for name in SUITES.get(type(node), ()):
                 pending.extend(getattr(node, name))
     return frozenset(globals_), frozenset(nonlocals)
-
-
-def _binds_dict(node: ast.AST) -> bool:
-    if isinstance(node, (ast.Name, ast.arg)):
-        return node.arg == "dict" if isinstance(node, ast.arg) else node.id == "dict" and type(node.ctx) is ast.Store
-    return "dict" in (getattr(node, "name", ""), getattr(node, "asname", ""), getattr(node, "rest", ""))

@@ -112,6 +112,11 @@ class DictDisplay(_Operation):
     keys: tuple[ValueId | None, ...]
     values: tuple[ValueId, ...]
 
+    @property
+    def elements(self) -> tuple[ValueId, ...]:
+        """What it holds, as for a list."""
+        return self.values
+
 
 class Collected(_Operation):
     """The value of a comprehension, whose loop is in the blocks before it. ``loops`` are its :class:`Next`."""

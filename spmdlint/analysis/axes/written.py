@@ -30,17 +30,14 @@ class Spelled(Property):
         self.name = name
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        if isinstance(operation, s.Const):
-            text = f"{self.name!r} is written here"
-            return Reason(Site(frame.ref, number), text, "written") if operation.value == self.name else None
-        if isinstance(operation, s.Display):
-            return origins.any_of(frame, operation.elements)
-        if isinstance(operation, s.DictDisplay):
-            return origins.any_of(frame, operation.values)
-        if isinstance(operation, s.Subscript):
-            return origins.why(frame, operation.base)
-        if isinstance(operation, s.Item):
-            return origins.why(frame, operation.value)
+        match operation:
+            case s.Const(value=value):
+                text = f"{self.name!r} is written here"
+                return Reason(Site(frame.ref, number), text, "written") if value == self.name else None
+            case s.Display(elements=parts) | s.DictDisplay(elements=parts):
+                return origins.any_of(frame, parts)
+            case s.Subscript(base=whole) | s.Item(value=whole):
+                return origins.why(frame, whole)
         return CONTINUE
 
 

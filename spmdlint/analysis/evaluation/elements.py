@@ -84,6 +84,13 @@ def entries(evaluator: Evaluator, frame: Frame, base: int, key: object) -> Itera
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
+        if isinstance(operation, s.Call) and deed(evaluator.callee(frame, operation)) == "dictionary":
+            named = [argument.value for argument in operation.arguments if argument.keyword == key]
+            copied = [argument.value for argument in operation.arguments if argument.keyword is None]
+            if named:
+                yield frame, named[0]
+            elif not any(argument.star for argument in operation.arguments):  # what is spread there may have the key
+                yield from (place for each in copied for place in entries(evaluator, frame, each, key))
         if not isinstance(operation, s.DictDisplay):
             return
         for each, value in reversed(tuple(zip(operation.keys, operation.values, strict=True))):

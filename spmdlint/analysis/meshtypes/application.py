@@ -298,6 +298,8 @@ def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) 
         return Many(Row(tuple([LITERAL, *parts[:1]] if elements().get(name) == "enumerate" else parts)))
     if name in ("builtins.tuple", "builtins.list", "builtins.dict", "builtins.reversed") and len(passed.types) == 1:
         return passed.types[0]
+    if elements().get(name) == "dictionary" and not passed.types:
+        return Record(tuple(passed.keywords))
     found = _typed(typer, name, passed, site)
     return with_spread(typer.ev, scope, found, site) if isinstance(found, Leaf) else found
 

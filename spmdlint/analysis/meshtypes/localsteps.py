@@ -86,7 +86,7 @@ def _reduced(ev: Evaluator, frame: Frame, axis: str) -> Site | None:
         inside = frame if each == frame.ref else ev.free_frame(each)
         for number, call in inside.code.calls_named(reductions).items():
             given = (constant(ev.value(inside, argument.value)) for argument in call.arguments)
-            over = [each.value for each in given if each is not None]
+            over = [axes.value for axes in given if axes is not None]
             if axis in over or not over:
                 return Site(each, number)
     return None

@@ -194,8 +194,7 @@ class Outputs:
 
     def _together(self, frame: Frame, display: s.Display | s.DictDisplay, depth: int, *, rows: bool) -> _Given | None:
         """Parts of the outputs of one map in a tuple, a list or a dictionary, possibly beside other values."""
-        parts = display.elements if isinstance(display, s.Display) else display.values
-        found = [self._given(frame, part, depth - 1, rows=rows) for part in parts]
+        found = [self._given(frame, part, depth - 1, rows=rows) for part in display.elements]
         there = [given for given in found if given is not None]
         if not there or any(given.mapped != there[0].mapped for given in there):
             return None

@@ -75,9 +75,7 @@ class Columns(Property):
         self.order = order
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        if isinstance(operation, s.DictDisplay):
-            return origins.any_of(frame, operation.values)
-        if isinstance(operation, s.Display):
+        if isinstance(operation, (s.Display, s.DictDisplay)):
             return origins.any_of(frame, operation.elements)
         if isinstance(operation, s.Collected):  # rows that are lists, or the arrays of a tree by their names
             listed = self.order.why(frame, operation.element) if operation.kind == "list" else None

@@ -31,6 +31,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    deed,
     element_at,
 )
 from spmdlint.analysis.placement.narrowed import Narrowed
@@ -417,6 +418,8 @@ class Lives(Property):
         return CONTINUE if CONTINUE in answers or not answers else None
 
     def _of_callee(self, origins: Origins, frame: Frame, number: int, call: s.Call, callee: Value) -> Answer:
+        if deed(callee) == "dictionary" and call.arguments:
+            return self._alternatives(origins, frame, number, [argument.value for argument in call.arguments])
         if isinstance(callee, External):
             return self._of_library(origins, frame, number, call, callee.name)
         if isinstance(callee, FunctionValue):
@@ -591,7 +594,7 @@ class Lives(Property):
         if External(self.table.context) in frozenset().union(*managers):
             return self._is("own", frame, number, "it is computed on the default device")
         targets = list(self.calls.targets(callee, origins.ev.arguments(frame, call), frame.depth + 1))
-        if any(target.frame.code.calls_named(self.table.laying_out) for target in targets):
+        if any(self._lays_out(origins.ev, target.frame) for target in targets):
             found = surest(origins.of_returns(target.frame) for target in targets)
             if found is None and not self.other:
                 return CONTINUE
@@ -601,6 +604,12 @@ class Lives(Property):
         if all(map(frame.code.is_written, given)) and not self._takes_all(origins.ev, frame, number, call, run):
             return CONTINUE
         return self._computed(origins, frame, number, given, keeps=False)
+
+    def _lays_out(self, ev: Evaluator, frame: Frame) -> bool:
+        """Whether compiled code says itself over which devices arrays lie: by a constraint, or through a map."""
+        called = (ev.callee(frame, call) for _, call in frame.code.of_kind(s.Call))
+        maps = (ev.knowledge.get(each.name) for each in called if isinstance(each, Applied))
+        return bool(frame.code.calls_named(self.table.laying_out)) or any(k is not None and k.mesh for k in maps)
 
     def _takes_all(self, ev: Evaluator, frame: Frame, number: int, call: s.Call, run: Value | None) -> bool:
         """Whether a compiled function has no arrays but its arguments: it reads no name of a function around it."""

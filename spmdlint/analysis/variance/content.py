@@ -425,7 +425,7 @@ class Variance(Property):
             if any(isinstance(each, Instance) and origins.ev.objects.attribute(each, "__len__") for each in given):
                 return origins.of_special(frame, number, arguments[0], "__len__")  # not what iterating over it gives
             return self._counted(frame, number, self.facets.length.any_of(frame, arguments))
-        if name == "builtins.dict" and arguments:
+        if elements().get(name) == "dictionary" and arguments:
             return origins.why(frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))

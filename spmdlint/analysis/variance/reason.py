@@ -56,7 +56,7 @@ class Reason(Struct, frozen=True):
             step = step.before
         return found[::-1]
 
-    def passes(self, through: Literal["choice", "draw", "shuffle"]) -> bool:
+    def passes(self, through: str) -> bool:
         """Whether a step was made in a certain way."""
         return any(step.through == through for step in self.chain())
 

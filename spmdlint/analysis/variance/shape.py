@@ -65,7 +65,8 @@ class Shape(Property):
             found = origins.why(frame, operation.element)
             return found or (self.facets.length.why(frame, number) if operation.kind != "dict" else None)
         if isinstance(operation, (s.Display, s.DictDisplay)):
-            return self._of_parts(origins, frame, operation)
+            is_set = isinstance(operation, s.Display) and operation.kind == "set"
+            return origins.any_of(frame, operation.elements) if not is_set else None
         if isinstance(operation, s.Binary):
             return self._combined(origins, frame, operation)
         if isinstance(operation, s.Unary):
@@ -94,12 +95,6 @@ class Shape(Property):
         found = self.facets.content.why(frame, choice.test) if shapes is not None else None
         text = f"whether the shape is {shapes} depends on this"
         return Reason(Site(frame.ref, choice.test), text, found.kind, found) if found is not None else None
-
-    @staticmethod
-    def _of_parts(origins: Origins, frame: Frame, display: s.Display | s.DictDisplay) -> Reason | None:
-        if isinstance(display, s.DictDisplay):
-            return origins.any_of(frame, display.values)
-        return origins.any_of(frame, display.elements) if display.kind != "set" else None
 
     def _of_texts(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
         texts = self.facets.content.any_of(frame, padded_to_longest(origins.ev, frame, call))

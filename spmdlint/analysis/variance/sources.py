@@ -42,6 +42,7 @@ from spmdlint.knowledge.load import Known, Variable
 from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.operands import operands
 from spmdlint.program.uniform import Uniform
 
 _DEPTH = 4
@@ -56,8 +57,6 @@ NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 _COUNTERS = names("counters")
 _NEXT = frozenset(("next",))
-_Seeder: TypeAlias = tuple[str, str]
-"""A function that seeds a generator, and the parameter by which it does."""
 _Seed: TypeAlias = tuple[Site, str]
 """A call that seeds a generator, and the parameter by which it does."""
 
@@ -169,10 +168,10 @@ class Sources:
         return False
 
     @cached_property
-    def _seeding(self) -> Mapping[_Seeder, tuple[_Seed, ...]]:
+    def _seeding(self) -> Mapping[tuple[str, str], tuple[_Seed, ...]]:
         """By seeding function and parameter, the calls that pass it an argument which is not None by default."""
         wanted = {(known.seeded_by, self._seed(known)) for known in self.knowledge.functions.values()}
-        found: dict[_Seeder, dict[_Seed, None]] = {}
+        found: dict[tuple[str, str], dict[_Seed, None]] = {}
         for use in self.reach.applications:
             name = use.applied.name
             known = self.knowledge.get(name)
@@ -366,10 +365,8 @@ class OwnDevice(Property):
         self.local = reading().local
 
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
-        if isinstance(operation, s.Next):
-            return origins.why(frame, operation.iterable)
-        if isinstance(operation, s.Subscript):
-            return origins.why(frame, operation.base)
+        if isinstance(operation, (s.Next, s.Subscript)):
+            return origins.why(frame, operands(operation)[0])
         if isinstance(operation, s.Call):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):

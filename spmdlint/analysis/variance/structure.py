@@ -39,10 +39,8 @@ class Structure(Property):
             if _differ(origins, frame, (operation.body, operation.orelse)):
                 return found if found is not None and _tells(found) else None
             return CONTINUE if found is None else None  # the code that takes an arm may know that there is a value
-        if isinstance(operation, s.Display):
+        if isinstance(operation, (s.Display, s.DictDisplay)):
             return origins.any_of(frame, operation.elements)
-        if isinstance(operation, s.DictDisplay):
-            return origins.any_of(frame, operation.values)
         if isinstance(operation, s.Item):
             return of_element(origins, frame, operation)
         if isinstance(operation, s.Call):
