@@ -20,8 +20,9 @@ class DoneByAll(Rule):
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
     processes go, if only some have started one. Likewise uses of local names, and of an object's own fields, that are
     bound only where a condition tells the processes apart. Also files that all processes write under one path, if the
-    same function has gathered from all of them before (`process_allgather`), or if what they write differs; with
-    `--preview`, all files that all processes write.
+    same function has gathered from all of them before (`process_allgather`), if what they write differs, or if the
+    program has connected its processes on the way (`jax.distributed.initialize`); with `--preview`, all files that all
+    processes write.
 
     ## Why it matters
 
@@ -86,6 +87,9 @@ class DoneByAll(Rule):
                 elif found.own is not None:
                     message = "Every process writes this file under the same path, and each something else."
                     related += [Related(program.place(at.site), sentence(at.text)) for at in found.own.chain()]
+                elif found.connects is not None:
+                    before = program.where(found.connects, place.path)
+                    message = f"Every process writes this file, under the same path: {before} connects the processes."
                 way_out = "Write it on one process (if jax.process_index() == 0), or put the process into its name."
             else:
                 message = f"Every process calls {found.name} with the same arguments, and starts a run of its own."

@@ -60,8 +60,8 @@ class Step(Struct, frozen=True):
 class Aspect(Struct, frozen=True):
     """What of a value differs: its content, whether there is a value, its length, its shape, or its order.
 
-    ``source`` is the kind of source, such as "identity" (the number of the process), "files" or "clock". ``steps`` lead
-    from the source to the value.
+    ``source`` is the kind of source, such as "identity" (the number of the process), "files" or "clock"; for each kind
+    there is an aspect of its own. ``steps`` lead from the source to the value.
     """
 
     name: AspectName

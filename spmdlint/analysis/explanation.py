@@ -241,7 +241,7 @@ class Explainer:
 
     def _loop(self, frame: Frame, test: s.Next) -> Guard:
         reason = self.facets.of_loop(frame, test.iterable)
-        facets = [("number of iterations", reason)] if reason is not None else []
+        facets = [("number of iterations", each) for each in (reason.each() if reason is not None else ())]
         facets += (("order", found) for order in self.orders if (found := order.why(frame, test.iterable)))
         site = Site(frame.ref, test.iterable)
         return Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
@@ -273,8 +273,8 @@ class Explainer:
         for name, walk in self._walks():
             reason = walk.why(frame, number)
             cut = cut or walk.cut
-            if reason is not None and all(reason.source != other.source for _, other in found):
-                found.append((name, reason))
+            told = {other.source for _, other in found}
+            found += ((name, each) for each in (reason.each() if reason else ()) if each.source not in told)
         step = frame.code.operations[frame.code.root_of(number)]
         if isinstance(step, s.Next):
             found += (("order", reason) for order in self.orders if (reason := order.why(frame, step.iterable)))

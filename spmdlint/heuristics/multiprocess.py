@@ -25,10 +25,6 @@ _SERVICE = "multihost_utils"
 _COUNTS = frozenset(("process_count", "host_count"))
 
 
-MAX_STEPS = 8
-"""The most steps over which row lengths are followed from one file to another."""
-
-
 class MultiProcess:
     """Looks for signs of several processes, file by file. ``always``: the user has said so."""
 
@@ -38,17 +34,14 @@ class MultiProcess:
         self._found: dict[Path, tuple[s.Operation, ...]] = {}
         self._around: dict[tuple[Path | int, Callable[[Path], bool]], bool] = {}
 
-    def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
+    def counts_lengths(self, user: Path, source: Path, *, preview: bool) -> bool:
         """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
 
         They do in code that looks like a multi-process program, and in what it imports; in any other file only in
-        preview, and only if they do not leave it. Every value has a length, and most are the same everywhere, so
-        lengths that come over many ``steps`` do not count.
+        preview, and only if they do not leave it: every value has a length, and most are the same everywhere.
         """
         if user == source:
             return preview or self.runs_several(user)
-        if steps > MAX_STEPS:
-            return False
         return self.always or (self.says(user) and (self.says(source) or source in self._imports[user]))
 
     def acts_for(self, path: Path) -> bool:

@@ -18,7 +18,7 @@ from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.wrapped import escapes
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import expects_failure, handles_unbound_names
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
@@ -110,7 +110,7 @@ class FreeAxes:
                 return
             ways.append(needs)
         needs = [need for need in ways[0] if all(need.axis in {n.axis for n in way} for way in ways)] if ways else []
-        if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
+        if needs and not (handles(self.ev, frame, number, "NameError") or expects_failure(self.ev, frame, number)):
             yield from needs
 
     def _needs_of(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> list[Need]:
@@ -324,7 +324,7 @@ class FreeAxes:
         called = self.reach.use_calls.get(use.site, ())
         return bool(called) and all(
             expects_failure(self.ev, self.ev.free_frame(site.ref), site.number)
-            or handles_unbound_names(self.ev, self.ev.free_frame(site.ref), site.number)
+            or handles(self.ev, self.ev.free_frame(site.ref), site.number, "NameError")
             for site in called
         )
 

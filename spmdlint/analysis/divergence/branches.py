@@ -34,7 +34,7 @@ from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.raised import ways
-from spmdlint.analysis.variance.reason import field_stores
+from spmdlint.analysis.variance.reason import field_stores, first, of_kind
 from spmdlint.analysis.variance.sources import told_by_others, waits_for_others
 from spmdlint.analysis.variance.strides import stride_of
 from spmdlint.analysis.variance.truth import of_truth
@@ -51,12 +51,6 @@ _OF_DATA = ("data", "ragged", "named")
 _UNSURE = ("files", "thread", "callback")
 _FAILS = "one branch ends in an exception, which stops the job"
 _SAME = "both branches make the same parallel calls (their arguments are not compared)"
-MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5, "host": 5}
-"""The most steps over which what depends on time, or on the host's hardware, is followed, by the kind of the source.
-
-What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided
-often no longer matters.
-"""
 MAX_ENTERED = 32
 """The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
@@ -465,11 +459,13 @@ class Divergences:
             reason = of_question(self.facets.length, frame, test)
         if reason is None:
             return "no source of variance is known for it"
-        if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms):
-            return "it is not certain enough that it varies" + ("" if self.preview else "; --preview may report it")
-        if reason.kind in ("clock", "host") and always_true(self.ev, frame, test):
-            return "the value that it tests is never zero or empty, so it holds on every process"
-        return reason
+        for each in reason.each():
+            if self._is_unsure(frame, each) and not self.files.differs(frame, number, each, *arms):
+                continue
+            if each.kind in ("clock", "host") and always_true(self.ev, frame, test):
+                return "the value that it tests is never zero or empty, so it holds on every process"
+            return each
+        return "it is not certain enough that it varies" + ("" if self.preview else "; --preview may report it")
 
     def _made_at_once(self, frame: Frame, arm: int, way: Closed, found: Calls, made: Calls) -> Calls:
         """The calls of an arm; if they equal those of the other arm, only the ones that it makes in any case."""
@@ -597,12 +593,10 @@ class Divergences:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             own = self.preview or self.facets.sharing.has_own(frame.ref.path)
-            return not own or not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
+            return not own or not self.multi.counts_lengths(*paths, preview=self.preview)
         read_at = reason.source.site.ref
         if reason.kind == "files" and read_at.index == 0 and (frame.ref != read_at or not self.preview):
             return True  # a configuration that is read once, at import
-        if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
-            return True
         kept_by = {self.ev.project.enclosing_class(site.ref) for site, _ in field_stores(self.ev, reason)}
         if not self.preview and reason.kind not in _OF_DATA and len(kept_by) > 1:
             return True  # values that go through the fields of several classes: six of six were wrong in real code
@@ -643,7 +637,8 @@ class Divergences:
         calls = self.effects.of_blocks(frame, order)
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
-        if reason is None or reason.kind == "files" or self._is_unsure(frame, reason):
+        reason = first(reason, lambda each: each.kind != "files" and not self._is_unsure(frame, each))
+        if reason is None:
             return None  # for a listing, the finding about its order is more certain
         element = self.ev.function(frame).blocks[number].test
         if self.conditions.alone(frame, number) or (
@@ -669,8 +664,8 @@ class Divergences:
         if any(edge.kind == "except" and edge.target in body for edge in function.blocks[number].edges):
             return None  # it goes on with something else
         caught = function.blocks[number].test
-        reason = self.facets.content.why(frame, caught) if body and caught is not None else None
-        if caught is None or reason is None or reason.kind != "data" or self._is_unsure(frame, reason):
+        reason = of_kind(self.facets.content.why(frame, caught), "data") if body and caught is not None else None
+        if caught is None or reason is None or self._is_unsure(frame, reason):
             return None
         calls = self._surely_parallel(frame, self.effects.of_blocks(frame, sorted(body)), reason)
         if not calls or self.conditions.alone(frame, number):
@@ -687,10 +682,9 @@ class Divergences:
         if self.effects.of_blocks(frame, tried) or self._calls(frame, handler, join, None):
             return None
         missed = self._calls(frame, tried[0], join, None)
-        reason = self.facets.content.why(frame, test) if missed else None
-        if reason is None or self._is_unsure(frame, reason):
-            return None
-        if self.conditions.alone(frame, number):
+        why = self.facets.content.why(frame, test) if missed else None
+        reason = first(why, lambda each: not self._is_unsure(frame, each))
+        if reason is None or self.conditions.alone(frame, number):
             return None
         missed = self._surely_parallel(frame, missed, reason)
         if not missed:

@@ -15,7 +15,7 @@ from spmdlint.analysis.callgraph.entries import upstream
 from spmdlint.analysis.divergence.paths import opens_to_write
 from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.transfers import rows_of
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import (
@@ -27,7 +27,7 @@ from spmdlint.analysis.variance.guarded import (
     tells_who,
 )
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.reason import PARTS, surest
+from spmdlint.analysis.variance.reason import PARTS, of_kind, surest
 from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.files import names
@@ -49,8 +49,8 @@ class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
     ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
-    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before, and
-    ``own`` why what each of them writes is its own.
+    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before,
+    ``own`` why what each of them writes is its own, and ``connects`` where they are connected before in any case.
     """
 
     site: Site
@@ -61,14 +61,16 @@ class DoneByAll(Struct, frozen=True):
     path: tuple[Site, ...] = ()
     gathers: Site | None = None
     own: Reason | None = None
+    connects: Site | None = None
 
 
 class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
     With ``preview`` also all files, and not only those that a function writes which has gathered something from all
-    processes before, or whose content differs between processes; and what lies in files that name nothing which only
-    several processes need: it counts there if a function leads to it that asks which process it is.
+    processes before, whose content differs between processes, or which come after the program has connected its
+    processes; and what lies in files that name nothing which only several processes need: it counts there if a function
+    leads to it that asks which process it is.
     """
 
     def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
@@ -84,6 +86,7 @@ class DoneByAllSearch:
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
         self._unset: dict[FunctionRef, dict[str, Reason]] = {}
         self._starting = upstream(evaluator.project, self.reach, setters)
+        self._connecting = upstream(evaluator.project, self.reach, startup().initialize)
 
     def found(self) -> Iterator[DoneByAll]:
         """Each such call."""
@@ -93,7 +96,8 @@ class DoneByAllSearch:
                 continue
             frame = self.ev.free_frame(ref)
             yield from self._without(frame)
-            if not several(ref.path):
+            here = several(ref.path)
+            if not (here or self._connecting):
                 continue
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 known = next((each for each in rows_of(self.ev, frame, call) if each.once is not None), None)
@@ -102,14 +106,35 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
                     continue
-                gathers = self._gathers_before(frame, number) if writes else None
-                own = self._own_content(frame, number, call) if writes and gathers is None else None
-                sure = self.preview or (gathers or own if writes else self.multi.needs(ref.path))
-                if not sure or self._is_for_one(frame, call, writes):
+                gathers = self._gathers_before(frame, number) if writes and here else None
+                own = self._own_content(frame, number, call) if writes and here and gathers is None else None
+                sure = here and bool(self.preview or (gathers or own if writes else self.multi.needs(ref.path)))
+                if not (sure or self._connecting) or self._is_for_one(frame, call, writes):
                     continue
-                path = self._reached_by_all(frame, number, lambda at: self.multi.needs(at.path) or at in self._asking)
-                if path is not None:
-                    yield DoneByAll(Site(ref, number), known.name, writes, path=path, gathers=gathers, own=own)
+                path = self._reached_by_all(frame, number, self._concerns)
+                connects = self._connected_before(Site(ref, number), *path) if path is not None else None
+                expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
+                if path is not None and (sure or (connects is not None and not expected)):
+                    site = Site(ref, number)
+                    yield DoneByAll(site, known.name, writes, path=path, gathers=gathers, own=own, connects=connects)
+
+    def _concerns(self, ref: FunctionRef) -> bool:
+        """Whether a function is of several processes: it needs them, asks for them, or leads to where they connect."""
+        return self.multi.needs(ref.path) or ref in self._asking or ref in self._connecting
+
+    def _connected_before(self, *path: Site) -> Site | None:
+        """A call on a way, in whichever case, by which the program has connected its processes, or a function of it."""
+        for at in path if self._connecting else ():
+            frame = self.ev.free_frame(at.ref)
+            block_of, flow = frame.code.function.block_of, frame.code.flow
+            for earlier, call in frame.code.of_kind(s.Call):
+                block = block_of[at.number]
+                if earlier >= at.number or block not in flow.reachable(block_of[earlier]):
+                    continue
+                called = {each.ref for each in self.ev.value(frame, call.function) if isinstance(each, FunctionValue)}
+                if called & self._connecting or self.ev.may_call(frame, call, *startup().initialize):
+                    return Site(at.ref, earlier)
+        return None
 
     def _without(self, frame: Frame) -> Iterator[DoneByAll]:
         """The first use in a function of a run, and of each name, that only some processes have, on a way all go."""
@@ -191,7 +216,7 @@ class DoneByAllSearch:
             again = {*flow.loops_around(branch.block)} & {*(flow.loops_around(use) if use is not None else ())}
             found = of_truth(self.content, frame, branch.test) if alike and not again else None
             if found is not None and tells_who(found):
-                return Reason(Site(frame.ref, branch.test), "whether it is set depends on this", found.kind, found)
+                return found.then(Site(frame.ref, branch.test), "whether it is set depends on this")
         return None
 
     def _gathers_before(self, frame: Frame, number: int) -> Site | None:
@@ -221,8 +246,7 @@ class DoneByAllSearch:
             taken = code.taken_by(other)
             if any(code.root_of(each) in opened for each in taken):
                 given += [each for each in taken if code.root_of(each) not in opened]
-        found = surest(self.content.why(frame, each) for each in given)
-        return found if found is not None and (tells_who(found) or found.kind in PARTS) else None
+        return of_kind(surest(self.content.why(frame, each) for each in given), "identity", "group", *PARTS)
 
     def _is_for_one(self, frame: Frame, call: s.Call, writes: bool) -> bool:
         """Whether what a call is given tells the processes apart, such as a path of their own.
@@ -278,4 +302,4 @@ def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
 
 def _tells_apart(reason: Reason | None) -> bool:
     """Whether a difference tells the processes apart: all of them may find the same files, or have data to write."""
-    return reason is not None and reason.kind not in _ALIKE
+    return reason is not None and any(each.kind not in _ALIKE for each in reason.each())

@@ -68,8 +68,6 @@ def _is_steady(evaluator: Evaluator, frame: Frame, number: int, body: frozenset[
     return all(_is_steady(evaluator, frame, part, body, depth - 1) for part in parts)
 
 
-_NEAR = 3
-"""The most steps from a file test to a condition for a later broadcast to be taken to concern that file."""
 _STEPS = 6
 _WRITERS = WRITERS | set("dump write touch mkdir makedirs copytree snapshot_download extractall open".split())
 """Functions that make a file or a folder, or write to one that is open already."""
@@ -91,14 +89,9 @@ class FileTests:
         looked = looked_for_again(self.ev, self.effects, frame, branch, reason)
         if looked is not None and not any(_writes(frame, number) for number in self._making(frame, looked)):
             return True
-        return self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
-
-    @staticmethod
-    def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
-        """Whether one process broadcasts what it has after each has looked for the file: some may not see it."""
-        if len(reason.chain()) > _NEAR:
-            return False
-        return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
+        # Where one process broadcasts what it has after each has looked for the file, some may not see it.
+        told = any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
+        return told or self._made_by_one(frame, reason.source)
 
     def _made_by_one(self, frame: Frame, looked: Reason) -> bool:
         """Whether the function has one process make the file that all look for: others look before or after that."""

@@ -182,8 +182,5 @@ def opens_to_write(frame: Frame, call: s.Call) -> bool:
     """Whether a file is opened with a mode that creates it, the second argument or the first of a path's method."""
     modes = [a.value for place, a in enumerate(call.arguments) if a.keyword == "mode" or (place < 2 and not a.keyword)]
     said = [frame.code.operations[mode] for mode in modes]
-    return any(isinstance(mode, s.Const) and _creates(mode.value) for mode in said)
-
-
-def _creates(mode: object) -> bool:
-    return isinstance(mode, str) and mode.startswith(tuple("wax")) and not mode.strip("waxbt+")
+    told = [mode.value for mode in said if isinstance(mode, s.Const) and isinstance(mode.value, str)]
+    return any(mode.startswith(tuple("wax")) and not mode.strip("waxbt+") for mode in told)

@@ -75,11 +75,6 @@ def _holds(function: s.Function, call: s.Call, number: int) -> bool:
     return any(function.holds(argument.value, number) for argument in call.arguments)
 
 
-def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Whether a NameError from here is caught in the same function, as in code that probes for an axis."""
-    return handles(evaluator, frame, number, "NameError")
-
-
 def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
     """Whether one of these built-in errors, if raised here, is caught in the same function."""
     wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}

@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.reason import of_kind
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.files import names
 from spmdlint.knowledge.typing import typing_table
@@ -87,8 +88,8 @@ def _in_function(
             if worked_on:
                 name, given = _worked_on(frame, operation)
             for value in given:
-                reason = facets.content.why(frame, value)
-                if reason is None or reason.kind not in _KINDS:
+                reason = of_kind(facets.content.why(frame, value), *_KINDS)
+                if reason is None:
                     continue
                 counts = over_all and not isinstance(operation, s.Subscript)
                 inside = isinstance(operation, (s.Binary, s.Subscript)) and _inside(reach, reason)

@@ -30,6 +30,7 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.parts import holds_part
+from spmdlint.analysis.variance.reason import of_kind
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.contracts import told_by
 from spmdlint.program import summary as s
@@ -112,12 +113,12 @@ class Contracts:
         return tuple(once.values())
 
     def _broken(self, demand: Demand) -> Breach | None:
-        reason = self._why.get(demand.facet, self._differs)(demand)
-        told = told_by(demand.facet, reason.kind) if reason is not None else None
-        if reason is None or told is None or not (told.sure or self.preview):
-            return None
-        matters = self._matters.get(demand.facet)
-        return Breach(told.code, demand, reason) if matters is None or matters(demand, reason) else None
+        found, matters = self._why.get(demand.facet, self._differs)(demand), self._matters.get(demand.facet)
+        for reason in found.each() if found is not None else ():
+            told = told_by(demand.facet, reason.kind)
+            if told is not None and (told.sure or self.preview) and (matters is None or matters(demand, reason)):
+                return Breach(told.code, demand, reason)
+        return None
 
     # -- why an argument differs
 
@@ -169,7 +170,7 @@ class Contracts:
         if demand.form == "picked" and not is_picked(self.ev, frame, value):
             return
         found = order.why(frame, value)
-        yield None if demand.form == "hashed" and found is not None and found.kind != "hash" else found
+        yield of_kind(found, "hash") if demand.form == "hashed" else found
 
     def _records(self, demand: Demand) -> Reason | None:
         """Why records stand in another order on each process, of which a library gives each its part by number."""

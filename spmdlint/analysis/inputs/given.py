@@ -7,13 +7,13 @@ different programs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, compiled_in
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed
@@ -31,6 +31,7 @@ from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import BY_LENGTH, REMAINDER
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.reason import first, of_kind
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.analysis.variance.sources import is_of_others, told_by_others
 from spmdlint.analysis.variance.texts import LONGEST
@@ -43,8 +44,6 @@ from spmdlint.program import summary as s
 _SHAPED = (".zeros", ".ones", ".full", ".empty")
 # Sources that may or may not differ: one would have to know the data.
 _UNSURE = ("files", "named", "thread")
-_NEAR = 6
-"""The most steps from what a process sees of the files to what it gathers."""
 _Made: TypeAlias = tuple[s.Call, ParallelCall]
 
 
@@ -158,22 +157,23 @@ class Inputs:
     def _of_pair(self, frame: Frame, test: int, one: _Made, other: _Made) -> Iterator[Given]:
         given = [made[0].arguments[0].value for made in (one, other)]
         shapes = several_shapes(self.ev, frame, given)
-        reason = self.facets.content.why(frame, test) if shapes is not None else None
-        if reason is not None and self._sure(frame, other[1], reason):
+        found = self.facets.content.why(frame, test) if shapes is not None else None
+        reason = first(found, partial(self._sure, frame, other[1]))
+        if reason is not None:
             yield Given(Site(frame.ref, given[1]), other[1], reason, shapes=shapes, other=one[1].site)
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
         """Why the shape or the structure of an argument differs between processes."""
         for facet in (self.facets.structure, self.facets.shape):
-            reason = facet.why(frame, value)
-            if reason is None or (reason.kind == SELECTED and not self._is_own(frame, operation, value)):
-                continue  # it is not known whose data it is selected from
-            # What is broadcast because processes see different files must not determine a shape; what is gathered may
-            # well be made from the same number of files everywhere.
-            near = call.same == BROADCAST or len(reason.chain()) <= _NEAR
-            agreed = reason.kind == "files" and near and self.effects.agrees(frame, operation)
-            if agreed or (reason.kind != "files" and self._sure(frame, call, reason)):
-                return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
+            found = facet.why(frame, value)
+            for reason in found.each() if found is not None else ():
+                if reason.kind == SELECTED and not self._is_own(frame, operation, value):
+                    continue  # it is not known whose data it is selected from
+                # What is broadcast because processes see different files must not determine a shape; what is gathered
+                # may well be made from the same number of files everywhere.
+                agreed = reason.kind == "files" and self.effects.agrees(frame, operation)
+                if agreed or (reason.kind != "files" and self._sure(frame, call, reason)):
+                    return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None
 
     def _by_length(self, frame: Frame, value: int, call: ParallelCall) -> Given | None:
@@ -188,8 +188,7 @@ class Inputs:
         """Whether an argument is one process's part: a call gathers it as such, or it is sliced by process index."""
         if self.effects.agrees(frame, operation):
             return True
-        own = self.facets.content.why(frame, value)
-        return own is not None and own.kind == "data"
+        return of_kind(self.facets.content.why(frame, value), "data") is not None
 
     def short_batches(self) -> Iterator[Given]:
         """Arguments with too few rows when the data ends, by a different number on each process."""
@@ -210,8 +209,8 @@ class Inputs:
                 continue
             static = [(frame, parameter, value) for parameter, value in self._static(frame, operation)]
             for where, parameter, value in (*static, *self._bound(frame, operation)):
-                reason = self.facets.content.why(where, value)
-                if reason is not None and self._sure(frame, call, reason):
+                reason = first(self.facets.content.why(where, value), partial(self._sure, frame, call))
+                if reason is not None:
                     yield Given(Site(where.ref, value), call, reason, parameter)
 
     @cached_property
@@ -246,7 +245,7 @@ class Inputs:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             own = self.preview or self.facets.sharing.has_own(frame.ref.path)
-            return own and self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
+            return own and self.multi.counts_lengths(*paths, preview=self.preview)
         if not self.preview and not self.multi.runs_several(frame.ref.path):
             # A single-process program makes a row for each of its processors, and pads its texts as it likes.
             guessed = reason.kind == LONGEST and reason.source.kind == "named"

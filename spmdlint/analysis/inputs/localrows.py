@@ -44,8 +44,6 @@ from spmdlint.program.operands import operands
 
 _DEPTH = 2
 """How many functions of the project a number is followed into, to where it is told."""
-MAX_STEPS = 4
-"""The most steps over which rows are followed from one file to a condition in another."""
 _CARRIERS = frozenset(names("row_carriers"))
 _CARRIERS |= {"collections.Counter"}
 _MADE_OF = (s.Item, s.Unary, s.Binary, s.Compare, s.BoolOp, s.Display, s.FString, s.Next)
@@ -212,10 +210,7 @@ class RowConditions:
         if self._component[frame.ref.path] not in self._possible:
             return None
         found = self.rows.why(frame, test)
-        if found is None or found.source.kind == LISTED:
-            return None
-        steps = list(found.chain())
-        if found.source.site.ref.path != frame.ref.path and len(steps) > MAX_STEPS:
+        if found is None or found.source.kind == LISTED or found.source.site.ref.path != frame.ref.path:
             return None  # in a library that is given such rows among many other values
         kind = NAMED if found.source.kind == NAMED else "data"
         return Reason(Site(frame.ref, test), "it is computed from these rows only", kind, found)

@@ -50,7 +50,7 @@ class Batches(Property):
 
     def _made(self, origins: Origins, frame: Frame, number: int, size: int) -> Reason | None:
         found = self.size(frame, size)
-        return origins.step(frame, number, "batches of this size are made here", found) if found is not None else None
+        return origins.step(frame, number, "batches of this size are made here", found)
 
 
 class Rows(Property):

@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field, is_receiver
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.program import summary as s
 
 _YIELD = (s.Yield,)
@@ -27,20 +28,17 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         return None
     lists = _are_lists(origins.ev, frame, operation.name)
     keyed = _has_keys(origins.ev, frame, operation.name)
+    found: list[Reason | None] = []
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # an element stored under an index has its place, whenever it is stored
         if keyed and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # a key that exists already keeps its place
-        found = origins.why(frame, iterable)
-        if found is not None:
-            found = origins.step(frame, iterable, "this loop iterates over it", found)
-            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+        loop = origins.step(frame, iterable, "this loop iterates over it", origins.why(frame, iterable))
+        found.append(origins.step(frame, filled, text.format(name=repr(operation.name)), loop))
     for filled, put in extensions_of(frame, load, operation.name):
-        found = origins.why(frame, put)
-        if found is not None:
-            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    return None
+        found.append(origins.step(frame, filled, text.format(name=repr(operation.name)), origins.why(frame, put)))
+    return surest(found)
 
 
 def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:
@@ -78,28 +76,23 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
     """Why a generator yields in such an order: by a loop around a ``yield``, or an index into a list that it yields."""
     function = origins.ev.function(frame)
     yielded = [o for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
+    found: list[Reason | None] = []
     for value in (o.value for o in yielded if o.delegate and o.value is not None):
-        found = origins.why(frame, value)
-        if found is not None:
-            return origins.step(frame, value, f"{function.name}() yields in that order", found)
+        found.append(origins.step(frame, value, f"{function.name}() yields in that order", origins.why(frame, value)))
     values = [o.value for o in yielded if o.value is not None]
     for chosen in (function.operations[value] for value in values):
         if isinstance(chosen, s.Subscript) and not isinstance(function.operations[chosen.index], (s.Slice, s.Const)):
-            found = origins.why(frame, chosen.base)
-            if found is not None:
-                return origins.step(
-                    frame, chosen.base, f"{function.name}() yields elements by their position in it", found
-                )
+            text = f"{function.name}() yields elements by their position in it"
+            found.append(origins.step(frame, chosen.base, text, origins.why(frame, chosen.base)))
     flow = origins.ev.flow(frame.ref)
     yields = {block for block, _, _ in frame.code.each(_YIELD)}
     for number in sorted(origins.ev.live_blocks(frame)):
         test = function.blocks[number].test
         operation = function.operations[test] if test is not None else None
         if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
-            found = origins.why(frame, operation.iterable)
-            if found is not None:
-                return origins.step(frame, operation.iterable, f"{function.name}() yields in that order", found)
-    return None
+            text = f"{function.name}() yields in that order"
+            found.append(origins.step(frame, operation.iterable, text, origins.why(frame, operation.iterable)))
+    return surest(found)
 
 
 def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
@@ -154,17 +147,16 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
         return None
     puts = {method: _puts(code, field.name, inside=inside) for method, code in codes.items()}
     filling = {codes[method].function.name for method in methods if puts[method]}
+    found: list[Reason | None] = []
     for method, code in codes.items():
         where = origins.frame_of(method)
         extended = [] if inside else code.extensions
         extending = [(n, put) for n, base, put in extended if is_own_field(code.function, base, field.name)]
         putting = [*puts[method], *_helped(code, filling)]
         for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
-            found = origins.why(where, source)
-            if found is not None:
-                found = origins.step(where, filled, text.format(name=repr(field.name)), found)
-                return origins.step(frame, number, f"{field.name!r} is read here", found)
-    return None
+            put = origins.step(where, filled, text.format(name=repr(field.name)), origins.why(where, source))
+            found.append(origins.step(frame, number, f"{field.name!r} is read here", put))
+    return surest(found)
 
 
 def _puts(code: Code, name: str, *, inside: bool) -> list[int]:

@@ -133,7 +133,7 @@ class Listings:
         if share is None or share.kind not in _OWN or self.listing.why(frame, base) is not None:
             return
         reason = self.variance.why(frame, base)
-        if reason is not None and (reason.kind in _DRAWN or reason.passes("draw")):
+        if reason is not None and any(each.kind in _DRAWN or each.passes("draw") for each in reason.each()):
             yield ListingShare(Site(frame.ref, number), reason, share, mixed=True)
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:

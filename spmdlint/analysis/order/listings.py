@@ -46,7 +46,7 @@ class ListingOrder(Property):
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
-            return origins.step(frame, number, "it keeps that order", found) if found else None
+            return origins.step(frame, number, "it keeps that order", found)
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
         if isinstance(operation, s.Subscript):

@@ -122,7 +122,7 @@ class SetOrder(Property):
         function = origins.ev.function(frame)
         loops = [function.operations[loop] for loop in operation.loops]
         found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
-        return origins.step(frame, number, "it is listed in the order of the set", found) if found else None
+        return origins.step(frame, number, "it is listed in the order of the set", found)
 
     def _call(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Answer:
         site = Site(frame.ref, number)
@@ -147,7 +147,7 @@ class SetOrder(Property):
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.why(frame, method.base)
-            return origins.step(frame, number, f".{method.name}() returns a set again", found) if found else None
+            return origins.step(frame, number, f".{method.name}() returns a set again", found)
         kept = through_method(origins.ev, frame, operation, "order")
         if kept:
             return origins.any_of(frame, kept)

@@ -98,7 +98,7 @@ class Columns(Property):
                 across = place is not None and place.value not in _FIRST
                 found = self.order.why(frame, stacked) if across else None
                 found = found or origins.why(frame, stacked)
-                return origins.step(frame, number, "an array is made of them", found) if found is not None else None
+                return origins.step(frame, number, "an array is made of them", found)
         method = frame.code.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ARRANGING:
             return origins.why(frame, method.base)

@@ -118,7 +118,9 @@ class SetLoops:
             return
         # Fewer values are in set order than differ between processes, so this is asked first.
         reason = self.order.why(frame, operation.base)
-        if reason is not None:
+        made = [self.ev.code(at.site.ref).operations[at.site.number] for at in reason.chain()] if reason else []
+        # A dictionary gives the same for a key in whatever order it was filled.
+        if reason is not None and not any(isinstance(each, s.Collected) and each.kind == "dict" for each in made):
             share = self.variance.why(frame, operation.index)
             if share is not None and share.kind == "data":
                 yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")

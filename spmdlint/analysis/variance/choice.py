@@ -60,4 +60,4 @@ class Choice(Property):
 
     def _by(self, frame: Frame, test: int) -> Reason | None:
         found = self.facets.content.why(frame, test)
-        return Reason(Site(frame.ref, test), _CHOSEN, found.kind, found, "choice") if found is not None else None
+        return found.then(Site(frame.ref, test), _CHOSEN, "choice") if found is not None else None

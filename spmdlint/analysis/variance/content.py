@@ -47,6 +47,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherF
 from spmdlint.analysis.variance.parts import holds_part, shared_out
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
+from spmdlint.analysis.variance.reason import of_kind, surest
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
 from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
 from spmdlint.analysis.variance.windows import resolved
@@ -156,14 +157,15 @@ class Variance(Property):
         if is_length_of_one(origins.ev, frame, operation):
             part = origins.any_of(frame, iterables)
             text = "the lengths of the examples differ between processes"
-            return Reason(Site(frame.ref, number), text, "data", part) if part and part.kind == "data" else None
+            data = of_kind(part, "data")
+            return Reason(Site(frame.ref, number), text, "data", data) if data is not None else None
         found = origins.any_of(frame, (operation.element, *iterables))
         if found is not None:
             return origins.step(frame, number, "a list is made from it", found)
         # The author knows whose devices or rows a list takes, but not what is drawn at random or fits the data.
         found = origins.any_of(frame, filters(origins, frame, operation))
-        drawn = found is not None and found.kind in ("entropy", "data", "ragged")
-        return origins.step(frame, number, "what the list takes depends on it", found) if found and drawn else None
+        drawn = of_kind(found, "entropy", "data", "ragged")
+        return origins.step(frame, number, "what the list takes depends on it", drawn)
 
     def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Answer:
         values = origins.ev.value(frame, operation.base)
@@ -190,11 +192,9 @@ class Variance(Property):
         bases = origins.ev.value(frame, operation.base)
         if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
             return None
-        found = origins.why(frame, operation.base)
-        if found is None or found.kind in ("data", "named"):
-            return found
         made = any(isinstance(v, (Applied, Called, Member)) for v in bases)
-        return found if made and found.kind in ("clock", "entropy", "host") else None
+        kinds = ("data", "named", *(("clock", "entropy", "host") if made else ()))
+        return of_kind(origins.why(frame, operation.base), *kinds)
 
     def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
         """Why the element of an iteration varies; for a range only the start counts: the end only says how many."""
@@ -259,11 +259,9 @@ class Variance(Property):
 
         A file whose name contains a time holds what was written under that name, which need not differ.
         """
-        if found is None or found.kind in ("clock", STAMP, "entropy"):
-            return None
-        if found.kind not in ("identity", "host"):
-            return found
-        return Reason(Site(frame.ref, number), "this is read from the process's own file", "data", found)
+        read = [each for each in found.each() if each.kind not in ("clock", STAMP, "entropy")] if found else ()
+        site, text = Site(frame.ref, number), "this is read from the process's own file"
+        return surest(Reason(site, text, "data", each) if each.kind in ("identity", "host") else each for each in read)
 
     def _made_of(
         self,
@@ -291,9 +289,9 @@ class Variance(Property):
     @staticmethod
     def _stamp(frame: Frame, number: int, found: Reason | None) -> Reason | None:
         """A time formatted as text: no two are the same, but none is empty, and nobody compares them."""
-        if found is None or found.kind != "clock":
-            return found
-        return Reason(Site(frame.ref, number), "it is formatted as text", STAMP, found)
+        site, text = Site(frame.ref, number), "it is formatted as text"
+        each = found.each() if found is not None else ()
+        return surest(Reason(site, text, STAMP, one) if one.kind == "clock" else one for one in each)
 
     @staticmethod
     def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -363,7 +361,7 @@ class Variance(Property):
     def _shuffled(origins: Origins, frame: Frame, number: int, seed: int | None) -> Reason | None:
         """Why what a call returns is in an order of this process's own: the seed that it is given differs."""
         found = drawn(Site(frame.ref, number), origins.why(frame, seed) if seed is not None else None)
-        return origins.step(frame, number, "the order depends on it", found) if found is not None else None
+        return origins.step(frame, number, "the order depends on it", found)
 
     def _of_compiled(
         self, origins: Origins, frame: Frame, number: int, call: s.Call, compiled: Applied

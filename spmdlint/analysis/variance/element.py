@@ -53,7 +53,7 @@ def _of_choice(origins: Origins, frame: Frame, base: int, index: int) -> Reason 
         return origins.property.chosen(origins, entered, name, places, None)
 
     found = origins.in_call(frame, root, call, callee, ask)
-    return origins.step(frame, root, f"{function.name}() returns it", found) if found is not None else None
+    return origins.step(frame, root, f"{function.name}() returns it", found)
 
 
 def _written(origins: Origins, frame: Frame, value: int | None, index: int) -> int | None:

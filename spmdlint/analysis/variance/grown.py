@@ -82,7 +82,7 @@ class Grown:
                     continue
                 if tells_when(found) or (tells_who(found) and not in_loop):
                     text = f"only some processes put something into {name} here"
-                    return Reason(Site(frame.ref, number), text, found.kind, found)
+                    return found.then(Site(frame.ref, number), text)
         return None
 
     def _behind_flag(self, ev: Evaluator, frame: Frame, branch: Branch) -> Iterator[Branch]:

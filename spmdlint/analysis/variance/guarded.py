@@ -62,7 +62,7 @@ def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reas
         if guard is None or guard.kind != "identity":
             return None
         if first is None:
-            first = Reason(edge.site, "only some processes make this call", guard.kind, guard)
+            first = guard.then(edge.site, "only some processes make this call")
     return first
 
 

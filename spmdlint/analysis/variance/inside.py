@@ -7,6 +7,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
@@ -50,12 +51,13 @@ class Inside(Property):
 
     def _filled(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
         """Why what is put into a dictionary, under some key, has a different length."""
-        for place in filling_of(origins.ev, frame, number):
-            put = frame.code.operations[place]
-            found = self.facets.length.why(frame, put.value) if isinstance(put, s.StoreSubscript) else None
-            if found is not None:
-                return origins.step(frame, place, f"it is put into {load.name!r}", found)
-        return None
+        text, length = f"it is put into {load.name!r}", self.facets.length
+        places = ((place, frame.code.operations[place]) for place in filling_of(origins.ev, frame, number))
+        return surest(
+            origins.step(frame, place, text, length.why(frame, put.value))
+            for place, put in places
+            if isinstance(put, s.StoreSubscript)
+        )
 
 
 def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscript) -> Reason | None:

@@ -16,6 +16,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_entry
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.sources import drawn
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
@@ -38,12 +39,12 @@ def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | 
 def of_lookup(origins: Origins, frame: Frame, base: int, index: int) -> Reason | None:
     """Why the value of a dictionary under a key has the property."""
     key = constant(origins.ev.value(frame, index))
-    for inside, number in _puts(origins, frame, base):
-        for value in _put_under(origins, inside, number, key):
-            found = origins.why(inside, value)
-            if found is not None:
-                return origins.step(inside, number, "it is put under a key here", found)
-    return of_entry(origins, frame, base, key.value) if key is not None else None
+    found = surest(
+        origins.step(inside, number, "it is put under a key here", origins.why(inside, value))
+        for inside, number in _puts(origins, frame, base)
+        for value in _put_under(origins, inside, number, key)
+    )
+    return found or (of_entry(origins, frame, base, key.value) if key is not None else None)
 
 
 def _put_under(origins: Origins, frame: Frame, number: int, key: Constant | None) -> Iterator[int]:
@@ -90,14 +91,14 @@ def _fillings(frame: Frame) -> Iterator[tuple[int, int]]:
 
 def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
     """Why an element varies that the function itself puts into the list with this name."""
+    found = []
     for number in filling_of(origins.ev, frame, load):
         call = frame.code.operations[number]
         method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
         if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in _APPENDING:
-            found = origins.any_of(frame, [argument.value for argument in call.arguments])
-            if found is not None:
-                return origins.step(frame, number, "it is put into a list here", found)
-    return None
+            put = origins.any_of(frame, [argument.value for argument in call.arguments])
+            found.append(origins.step(frame, number, "it is put into a list here", put))
+    return surest(found)
 
 
 def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason | None:
@@ -110,7 +111,7 @@ def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason 
         if not any(number in inputs(each) for each in operations):  # what returns something, shuffles that instead
             found = drawn(Site(frame.ref, number), content.why(frame, number))
             if found is not None:
-                return Reason(Site(frame.ref, number), "the shuffle depends on it", found.kind, found, "shuffle")
+                return found.then(Site(frame.ref, number), "the shuffle depends on it", "shuffle")
     return None
 
 
@@ -134,7 +135,7 @@ def of_filled(content: Origins, control: Control, frame: Frame, load: s.Load, nu
         if isinstance(put, s.StoreSubscript) and place < number:
             found = guarded(content, control, frame, place)
             if found is not None and found.kind in _KINDS:
-                return Reason(Site(frame.ref, place), f"only some processes fill {load.name!r} here", found.kind, found)
+                return found.then(Site(frame.ref, place), f"only some processes fill {load.name!r} here")
             found = content.any_of(frame, (put.value, put.index))
             if found is not None:
                 return content.step(frame, place, f"it is put into {load.name!r} here", found)

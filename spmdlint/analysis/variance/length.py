@@ -47,6 +47,7 @@ from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.parts import deals, of_part, of_split
+from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.strides import StridedElements
@@ -162,14 +163,12 @@ class Length(Property):
         function = origins.ev.function(frame)
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
-        for number, iterable in fillings(origins.ev, frame, place):
-            found = self.iterated.why(origins, frame, iterable)
-            if found is not None:
-                return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
-            found = self.of_dealt(origins, frame, (number,))
-            if found is not None:
-                return found
-        return None
+        text = f"{load.name!r} gets an element for each of these"
+        return surest(
+            origins.step(frame, number, text, self.iterated.why(origins, frame, iterable))
+            or self.of_dealt(origins, frame, (number,))
+            for number, iterable in fillings(origins.ev, frame, place)
+        )
 
     def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
         """Why a list that an object keeps, and that a loop in one of its methods fills, differs in length."""
@@ -194,9 +193,10 @@ class Length(Property):
 
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
         """Why a comprehension takes more elements on some processes: those that are done by now, or drawn at random."""
-        found = self.facets.content.any_of(frame, filters(self.facets.content, frame, collected))
+        tests = list(filters(self.facets.content, frame, collected))
+        found = self.facets.content.any_of(frame, tests)
         if found is None or not tells_when(found):
-            return sifted.of_comprehension(self.facets.content, frame, number, collected)
+            return sifted.of_tests(self.facets.content, frame, number, tests, collected.loops)
         # The source must be in the condition itself; for what is done by now, anywhere in this function.
         near = found.source is found or (found.kind == "completion" and found.source.site.ref == frame.ref)
         return (
@@ -254,7 +254,7 @@ class Length(Property):
             return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
             windows = Windows(self.facets.content)
-            if padded(origins, frame, operation.base) and not windows.is_capped(frame, index.upper):
+            if padded(origins, frame, operation.base) and windows.uncapped(frame, index.upper) == index.upper:
                 return None
             found = windows.differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by process index")
@@ -270,7 +270,7 @@ class Length(Property):
         made = self.facets.made.why(frame, shared) if shares else None
         if found is None or made is None or made.source.site.ref == frame.ref:
             return found
-        return Reason(made.source.site, made.source.text, found.kind, found)
+        return found.then(made.source.site, made.source.text)
 
     @staticmethod
     def _data(found: Reason | None, frame: Frame, number: int, how: str) -> Reason | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, overload
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
@@ -203,9 +203,16 @@ class Origins:
         """The surest reason for any of several values of one function."""
         return surest(self.why(frame, number) for number in numbers)
 
-    def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
-        """A reason with one more step in front."""
-        return Reason(Site(frame.ref, number), text, before.kind, before)
+    @staticmethod
+    @overload
+    def step(frame: Frame, number: int, text: str, before: Reason) -> Reason: ...
+    @staticmethod
+    @overload
+    def step(frame: Frame, number: int, text: str, before: Reason | None) -> Reason | None: ...
+    @staticmethod
+    def step(frame: Frame, number: int, text: str, before: Reason | None) -> Reason | None:
+        """A reason with one more step in front, if there is one."""
+        return before.then(Site(frame.ref, number), text) if before is not None else None
 
     # -- data flow in Python
 
@@ -238,7 +245,7 @@ class Origins:
             given = [o.value for _, o in block.code.of_kind(s.Yield) if o.value is not None]
             with self._walk.inside(self._walk.made(block, frame, frame.code.root_of(operation.manager))):
                 found = self.any_of(block, given)
-            return self.step(frame, number, f"{block.code.function.name}() yields it", found) if found else None
+            return self.step(frame, number, f"{block.code.function.name}() yields it", found)
         if any(isinstance(value, Instance) for value in self.ev.value(frame, operation.manager)):
             return self.of_special(frame, number, operation.manager, "__enter__")
         return self.why(frame, operation.manager)
@@ -272,7 +279,7 @@ class Origins:
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
             if found is None or found.kind in _BY_CHANCE:
-                found = self._chosen(frame, operation.name, stores, function.block_of[number]) or found
+                found = surest((self._chosen(frame, operation.name, stores, function.block_of[number]), found))
             elsewhere = outside.of_function(self.ev, frame, operation.name)
             return found or self._set_elsewhere(frame, number, operation.name, elsewhere)
         if scope is not None:
@@ -301,12 +308,12 @@ class Origins:
 
     def _set_elsewhere(self, frame: Frame, number: int, name: str, stores: Iterable[outside.Store]) -> Reason | None:
         """Why a name has the property because of stores in other functions."""
-        for ref, store in stores:
-            if not self._uniform.stored(ref, store):
-                found = self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), store)
-                if found is not None:
-                    return self.step(frame, number, f"{name!r} is set by another function", found)
-        return None
+        found = surest(
+            self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), store)
+            for ref, store in stores
+            if not self._uniform.stored(ref, store)
+        )
+        return self.step(frame, number, f"{name!r} is set by another function", found)
 
     def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
         module = self.ev.project.modules[frame.ref.path]
@@ -318,10 +325,8 @@ class Origins:
         before = sorted(self.ev.reaching(top, number, name)) if frame.ref == top.ref else []
         use = module.top.block_of[number] if before else None
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
-        if found is None:
-            elsewhere = outside.of_module(self.ev, module.path, name)
-            return self._set_elsewhere(frame, number, name, elsewhere)
-        return self.step(frame, number, f"{name!r} is set at module level", found)
+        found = self.step(frame, number, f"{name!r} is set at module level", found)
+        return found or self._set_elsewhere(frame, number, name, outside.of_module(self.ev, module.path, name))
 
     def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
         """The module-level stores in the project that an imported name refers to."""
@@ -336,35 +341,32 @@ class Origins:
         return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
+        found = surest(self._of_field(frame, number, operation))
+        return found or self.set_beside(frame, operation) or self._of_option(frame, operation)
+
+    def _of_field(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[Reason | None]:
+        """The reasons of what may be stored in a field."""
         bases = self.ev.objects.by_name.owners(frame, operation.base, operation.name)
         for base in ordered(bases):
             if isinstance(base, ModuleValue):
                 top = self.ev.free_frame(FunctionRef(base.path, 0))
                 found = self.any_of(top, top.code.function.stores.get(operation.name, ()))
-                if found is not None:
-                    return self.step(frame, number, f"{operation.name!r} is set at module level", found)
+                yield self.step(frame, number, f"{operation.name!r} is set at module level", found)
             if not isinstance(base, Instance) or self._is_traced(frame, operation.base, base):
                 continue
-            found = self._of_instance(frame, number, operation.name, base)
-            if found is not None:
-                return found
+            yield from self._of_instance(frame, number, operation.name, base)
         for where, value in fields(self.ev, frame, operation.base, operation.name):
-            found = self.why(where, value)
-            if found is not None:
-                return self.step(frame, number, f"it is the field {operation.name!r}", found)
+            yield self.step(frame, number, f"it is the field {operation.name!r}", self.why(where, value))
         for where, value in changed_fields(self.ev, frame, operation.base, operation.name):
-            found = self.why(where, value)
-            if found is not None:
-                return self.step(where, value, f"a copy with a different {operation.name!r} is made", found)
-        return self.set_beside(frame, operation) or self._of_option(frame, operation)
+            text = f"a copy with a different {operation.name!r} is made"
+            yield self.step(where, value, text, self.why(where, value))
 
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         """Why the default of a command-line option has the property, for runs that do not give the option."""
         default = self._options.default(frame, operation)
-        found = self.why(*default) if default is not None else None
-        if default is None or found is None:
+        if default is None:
             return None
-        return self.step(*default, f"it is the default of the option {operation.name!r}", found)
+        return self.step(*default, f"it is the default of the option {operation.name!r}", self.why(*default))
 
     def _is_traced(self, frame: Frame, number: int, base: Instance) -> bool:
         """Whether it is a record passed to traced code: its fields come from the call, not from what the host made.
@@ -399,51 +401,38 @@ class Origins:
         It has a name there, or is a part of this method's object, and the methods of that object set it.
         """
         stores = (*self._outside.of_name(frame, operation), *self._outside.of_part(frame, operation))
-        return self._stored_outside(stores, operation.name)
+        places = ((self.ev.free_frame(ref), store) for ref, store in stores if not self._uniform.stored(ref, store))
+        return surest(self._stored(*place, f"{operation.name!r} is set here") for place in places)
 
-    def _stored_outside(self, stores: Iterable[tuple[FunctionRef, int]], name: str) -> Reason | None:
-        for ref, store in stores:
-            stored = self.ev.project.function(ref).operations[store]
-            assert isinstance(stored, s.StoreAttribute)
-            if not self._uniform.stored(ref, store):
-                found = self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), stored.value)
-                if found is not None:
-                    return Reason(Site(ref, store), f"{name!r} is set here", found.kind, found)
-        return None
+    def _stored(self, frame: Frame, store: int, text: str) -> Reason | None:
+        """Why what is stored in a field has the property, or because of where it is stored."""
+        stored = frame.code.operations[store]
+        assert isinstance(stored, s.StoreAttribute)
+        found = self.property.stored(self, frame.ref, store) or self.why(frame, stored.value)
+        return self.step(frame, store, text, found)
 
-    def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:
+    def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Iterator[Reason | None]:
         caller = receiver(self.ev, frame)
         for cls in self.ev.objects.lineage(base.cls):
             for method, store in self._stores(cls, name, base.cls, caller):
-                stored = self.ev.project.function(method).operations[store]
-                assert isinstance(stored, s.StoreAttribute)
-                if self._uniform.stored(method, store):
-                    continue
-                found = self.property.stored(self, method, store)
-                found = found or self.why(self.frame_of(method), stored.value)
-                if found is not None:
-                    return Reason(Site(method, store), f"it is stored in {name!r}", found.kind, found)
+                if not self._uniform.stored(method, store):
+                    yield self._stored(self.frame_of(method), store, f"it is stored in {name!r}")
             for method, copy, value in self.ev.objects.copied_fields(cls.ref, name):
-                found = self.property.stored(self, method, copy) or self.why(self.frame_of(method), value)
-                if found is not None:
-                    return Reason(Site(method, copy), f"a copy with a different {name!r} is made", found.kind, found)
+                where = self.frame_of(method)
+                found = self.property.stored(self, method, copy) or self.why(where, value)
+                yield self.step(where, copy, f"a copy with a different {name!r} is made", found)
             found = self.any_of(self.ev.free_frame(cls.ref), default_values(self.ev, cls.ref, name))
-            if found is not None:
-                return self.step(frame, number, f"{name!r} is set in the class body", found)
-            made = self._of_factories(cls.ref, name)
-            if made is not None:
-                return made
+            yield self.step(frame, number, f"{name!r} is set in the class body", found)
+            yield self._of_factories(cls.ref, name)
             # What is made as one of a base class is no object of this one.
             for where, call, value in self._made_with(cls, name) if cls == base.cls else ():
                 found = self.why(where, value)
                 if found is not None:
-                    return Reason(call, f"an object with this {name!r} is made here", found.kind, found)
+                    yield found.then(call, f"an object with this {name!r} is made here")
             getter = self.ev.project.methods(cls.ref).get(name)
             if getter is not None and self._is_property(cls.ref, getter):
                 found = self.of_returns(self.ev.free_frame(getter))
-                if found is not None:
-                    return self.step(frame, number, f"the property {name!r} returns it", found)
-        return None
+                yield self.step(frame, number, f"the property {name!r} returns it", found)
 
     def _made_with(self, cls: ClassValue, name: str) -> Iterator[tuple[Frame, Site, int]]:
         """What the calls that make objects of a class pass for a field, and what their callers pass on to them."""
@@ -462,7 +451,7 @@ class Origins:
             else:
                 found = self.of_returns(factory)
             if found is not None:
-                return Reason(site, f"this makes the default of {name!r}", found.kind, found)
+                return found.then(site, f"this makes the default of {name!r}")
         return None
 
     def _stores(
@@ -491,6 +480,9 @@ class Origins:
 
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """Why a call of the project's own function has the property: by what it returns, perhaps of its arguments."""
+        return surest(self._through_call(frame, number, operation))
+
+    def _through_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Reason | None]:
         arguments = self.ev.arguments(frame, operation)
         for value in self.callees(frame, operation):
             callee = self.ev.objects.called(value)
@@ -502,10 +494,7 @@ class Origins:
                 direct = isinstance(callee, FunctionValue)
                 with self._walk.inside(self._walk.made(target.frame, frame, number) if direct else None):
                     found = self.of_returns(target.frame)
-                if found is not None:
-                    name = self.ev.function(target.frame).name
-                    return self.step(frame, number, f"{name}() returns it", found)
-        return None
+                yield self.step(frame, number, f"{self.ev.function(target.frame).name}() returns it", found)
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why the return value of a function has the property."""
@@ -534,19 +523,11 @@ class Origins:
 
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
-        places: list[tuple[int, int | None]] = []
-        likely: Reason | None = None
-        for number, value in returns(self.ev, frame):
-            if self._conditions.is_for_one(frame, number):
-                continue
-            places.append((number, value))
-            found = self.why(frame, value) if value is not None else None
-            if found is not None and found.kind not in _BY_CHANCE:
-                return found
-            likely = likely or found
-        if len(places) < 2 or function.generator:
-            return likely
-        return self.property.chosen(self, frame, f"the result of {function.name}()", places, None) or likely
+        places = [(n, value) for n, value in returns(self.ev, frame) if not self._conditions.is_for_one(frame, n)]
+        found = self.any_of(frame, [value for _, value in places if value is not None])
+        if len(places) < 2 or function.generator or (found is not None and found.kind not in _BY_CHANCE):
+            return found
+        return surest((self.property.chosen(self, frame, f"the result of {function.name}()", places, None), found))
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """Why an argument has the property: a reason in any one caller is enough."""
@@ -563,22 +544,20 @@ class Origins:
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
         omitted = not edges
+        reasons: list[Reason | None] = []
         for caller, passing, one in arguments_for(self.ev, self.reach, frame, operation.name, edges):
             call = caller.code.operations[passing]
             for each in [one] if one is not None else self._forwarded(frame, operation.name, call, caller):
-                found = self.why(*each)
-                if found is not None:
-                    return self.step(caller, passing, f"it is passed as {operation.name!r}", found)
+                reasons.append(self.step(caller, passing, f"it is passed as {operation.name!r}", self.why(*each)))
             omitted = omitted or (one is None and _omits(call))
-        return self._default(frame, operation.name) if omitted else None
+        return surest(reasons) or (self._default(frame, operation.name) if omitted else None)
 
     def _default(self, frame: Frame, name: str) -> Reason | None:
         """Why the default of a parameter has the property."""
         outer, number = frame.outer, self.ev.default_of(frame.ref, frame.outer, name)
-        found = self.why(outer, number) if outer is not None and number is not None else None
-        if outer is None or number is None or found is None:
+        if outer is None or number is None:
             return None
-        return self.step(outer, number, f"it is the default of {name!r}", found)
+        return self.step(outer, number, f"it is the default of {name!r}", self.why(outer, number))
 
     def passed_for(self, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:
         """The arguments for a parameter: of the call that is followed, or of all calls that are known."""

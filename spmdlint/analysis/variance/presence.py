@@ -44,7 +44,7 @@ class Presence(Property):
                     if callee.name == reading().next and len(operation.arguments) == 2:
                         found = self.facets.length.why(frame, operation.arguments[0].value)
                         text = "it ends after a different number of steps on each process"
-                        return origins.step(frame, number, text, found) if found else None
+                        return origins.step(frame, number, text, found)
                     known = origins.ev.knowledge.get(callee.name)
                     return self.facets.content.why(frame, number) if known is not None and known.optional else None
             return CONTINUE
@@ -107,7 +107,7 @@ class Presence(Property):
                 continue
             found = of_truth(self.facets.content, frame, branch.test)
             if found is not None and tells_who(found):
-                return Reason(Site(frame.ref, branch.test), text, found.kind, found)
+                return found.then(Site(frame.ref, branch.test), text)
         return None
 
 

@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant, deed
 from spmdlint.analysis.evaluation.values import Collection as Written
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
+from spmdlint.analysis.variance.reason import of_kind
 from spmdlint.knowledge.elements import elements
 from spmdlint.program import summary as s
 from spmdlint.program.operands import operands
@@ -83,10 +84,9 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
     loops = [operations[loop] for loop in collected.loops]
     rows = {frame.code.root_of(loop.iterable) for loop in loops if isinstance(loop, s.Next)}
     for _, cut in frame.code.of_kind(s.Subscript):
-        if isinstance(operations[cut.index], s.Slice) and made_of(content.ev, frame, cut.base, rows):
-            found = content.why(frame, cut.index)
-            if found is not None and found.kind == "data":
-                return True
+        cuts = isinstance(operations[cut.index], s.Slice) and made_of(content.ev, frame, cut.base, rows)
+        if cuts and of_kind(content.why(frame, cut.index), "data") is not None:
+            return True
     return any(_shares_out(content, frame, number, rows) for number, _ in frame.code.of_kind(s.Call))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
@@ -15,23 +16,50 @@ PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
 
 
-_PRECEDENCE = ("identity", "group", "data", "ragged", "named", "entropy", "hash", "clock", "stamp", "host")
-"""The kinds of sources, the surest first; all others come after them."""
+_PRECEDENCE = ("group", "identity", "data", "ragged", "entropy", "hash", "clock", "stamp", "host")
+"""The kinds of sources, the surest first; all others come after them, and what is guessed from a name last.
+
+Whoever is in no group may leave out what the group does, also if something else tells the processes apart too.
+"""
 
 
 def surest(reasons: Iterable[Reason | None]) -> Reason | None:
-    """Of several reasons for one property the one that is most certain, in whatever order the program names them."""
+    """All reasons for one property as one, in whatever order the program names them: of each kind the first.
+
+    The most certain kind comes first, the others are those beside it.
+    """
     best: Reason | None = None
     for reason in reasons:
-        if reason is not None and (best is None or _rank(reason) < _rank(best)):
+        if best is None:
             best = reason
-            if _rank(best) == 0:
-                break
+        elif reason is not None and reason is not best:
+            best = _joined(best, reason)
     return best
 
 
+def first(found: Reason | None, counts: Callable[[Reason], bool]) -> Reason | None:
+    """Of all reasons that are one the first that counts."""
+    return next(filter(counts, found.each()), None) if found is not None else None
+
+
+def of_kind(found: Reason | None, *kinds: str) -> Reason | None:
+    """Of all reasons that are one the first of some kinds."""
+    return first(found, lambda each: each.kind in kinds)
+
+
+def _joined(first: Reason, second: Reason) -> Reason:
+    """Two reasons as one."""
+    of_kind = {each.kind: each for each in (*second.each(), *first.each())}
+    if len(of_kind) == len(first.beside) + 1 and _rank(first) <= min(map(_rank, of_kind.values())):
+        return first
+    best, *beside = sorted(of_kind.values(), key=lambda each: (_rank(each), each.kind))
+    return replace(best, beside=tuple(beside))
+
+
 def _rank(reason: Reason) -> int:
-    return _PRECEDENCE.index(reason.kind) if reason.kind in _PRECEDENCE else len(_PRECEDENCE)
+    if reason.kind in _PRECEDENCE:
+        return _PRECEDENCE.index(reason.kind)
+    return len(_PRECEDENCE) + (reason.kind == "named")
 
 
 class Reason(Struct, frozen=True):
@@ -46,6 +74,18 @@ class Reason(Struct, frozen=True):
     kind: str
     before: Reason | None = None
     through: Literal["choice", "draw", "shuffle"] | None = None
+    beside: tuple[Reason, ...] = ()
+    """The reasons of other kinds, one of each: no kind hides another."""
+
+    def then(self, site: Site, text: str, through: Literal["choice", "draw", "shuffle"] | None = None) -> Reason:
+        """The same with one more step."""
+        beside = tuple([each.then(site, text, through) for each in self.beside])
+        return Reason(site, text, self.kind, self, through, beside)
+
+    def each(self) -> Iterator[Reason]:
+        """The reason and those beside it, each alone."""
+        yield replace(self, beside=()) if self.beside else self
+        yield from self.beside
 
     def chain(self) -> list[Reason]:
         """The steps from the source to this one."""

@@ -50,7 +50,7 @@ def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int |
         for block, test in exits(frame.code.flow, header):
             found = of_truth(content, frame, test) if block in content.ev.live_blocks(frame) else None
             if found is not None:
-                return Reason(Site(frame.ref, test), text, found.kind, found)
+                return found.then(Site(frame.ref, test), text)
     return None
 
 
@@ -179,13 +179,12 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
     if not frame.code.function.generator:
         ways = [value for _, value in returns(origins.ev, frame) if value is not None]
         return surest(_yielded(origins, frame, value, path, depth - 1, shared=shared) for value in ways)
+    found: list[Reason | None] = []
     for _, yielded in frame.code.of_kind(s.Yield):
         value = yielded.value
         if yielded.delegate and value is not None:
             inner = _yielded(origins, frame, value, path, depth - 1, shared=shared)
-            inner = inner or (origins.why(frame, value) if shared else None)
-            if inner is not None:
-                return inner
+            found.append(inner or (origins.why(frame, value) if shared else None))
             continue
         for index in path:
             made = operations[frame.code.root_of(value)] if value is not None else None
@@ -193,7 +192,7 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
                 value = None
                 break
             value = made.elements[index]
-        found = origins.why(frame, value) if value is not None else None
-        if found is not None:
-            return origins.step(frame, value or 0, f"{frame.code.function.name}() yields it", found)
-    return None
+        if value is not None:
+            text = f"{frame.code.function.name}() yields it"
+            found.append(origins.step(frame, value, text, origins.why(frame, value)))
+    return surest(found)

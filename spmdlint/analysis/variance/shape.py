@@ -94,7 +94,7 @@ class Shape(Property):
         shapes = several_shapes(origins.ev, frame, (choice.body, choice.orelse))
         found = self.facets.content.why(frame, choice.test) if shapes is not None else None
         text = f"whether the shape is {shapes} depends on this"
-        return Reason(Site(frame.ref, choice.test), text, found.kind, found) if found is not None else None
+        return found.then(Site(frame.ref, choice.test), text) if found is not None else None
 
     def _of_texts(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
         texts = self.facets.content.any_of(frame, padded_to_longest(origins.ev, frame, call))
@@ -328,7 +328,7 @@ class Shape(Property):
 
     @staticmethod
     def _made(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        return origins.step(frame, number, "an array of that size is made", found) if found is not None else None
+        return origins.step(frame, number, "an array of that size is made", found)
 
     def _padded(self, origins: Origins, frame: Frame, arguments: list[int], function: s.Function) -> Reason | None:
         """Why ``pad(x, (before, after))`` differs in shape: its widths count as sizes that are padded to."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
-from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.sources import drawn_in_round
 from spmdlint.program import summary as s
@@ -18,11 +17,6 @@ from spmdlint.program.operands import inputs
 
 _ORDERS = frozenset(("<", "<=", ">", ">="))
 _DEPTH = 8
-
-
-def of_comprehension(content: Origins, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
-    """Why a comprehension keeps differently many elements on each process: ``[x for x in mine if len(x) < 128]``."""
-    return of_tests(content, frame, number, filters(content, frame, collected), collected.loops)
 
 
 def of_tests(content: Origins, frame: Frame, number: int, tests: Iterable[int], loops: Iterable[int]) -> Reason | None:

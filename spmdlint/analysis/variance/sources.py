@@ -397,7 +397,7 @@ class Counters:
                 found = self._guard(origins, self.ev.free_frame(ref), number, _DEPTH)
                 if found is not None:
                     text = "only some processes take a number from this counter here"
-                    return Reason(Site(ref, number), text, found.kind, found)
+                    return found.then(Site(ref, number), text)
         return None
 
     def _made(self, frame: Frame, operation: s.Call) -> list[Site]:

@@ -79,7 +79,7 @@ class Structure(Property):
         nothing = [place for place, value in places if value is not None and is_none(origins, frame, value)]
         if found is None or not nothing:
             return found
-        return Reason(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is stored", found.kind, found)
+        return found.then(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is stored")
 
     def _not_covered(
         self, origins: Origins, frame: Frame, places: Sequence[tuple[int, int | None]]

@@ -44,7 +44,7 @@ class Windows:
             if chosen is None or chosen.kind not in ("identity", "group"):
                 return None
             return chosen if any(self._length(frame, lower, end) is not None for end in ends) else None
-        end = self._uncapped(frame, ends[0])
+        end = self.uncapped(frame, ends[0])
         length = self._length(frame, lower, end)
         if length is None:
             return None
@@ -68,7 +68,7 @@ class Windows:
         if inside is not None:
             return self.follows(*inside)
         return any(
-            self._length(frame, lower, self._uncapped(frame, end)) is not None
+            self._length(frame, lower, self.uncapped(frame, end)) is not None
             for end in self._alternatives(frame, upper)
         )
 
@@ -143,11 +143,7 @@ class Windows:
         block = function.block_of[number]
         return self.content.property.chosen(self.content, frame, repr(operation.name), places, block)
 
-    def is_capped(self, frame: Frame, end: int) -> bool:
-        """Whether an end is ``min(end, n)``, as where the last window may run over what there is."""
-        return self._uncapped(frame, end) != end
-
-    def _uncapped(self, frame: Frame, end: int) -> int:
+    def uncapped(self, frame: Frame, end: int) -> int:
         """The value of ``end`` in ``min(end, n)``."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or any(a.keyword for a in call.arguments):

@@ -159,7 +159,8 @@ class Process:
                 operation = function.operations[number]
                 if isinstance(operation, s.Return):
                     return None if operation.value is None else active.values[operation.value]
-                if isinstance(operation, s.Raise) and self._exits(active, operation):
+                raised = operation.exception if isinstance(operation, s.Raise) else None
+                if raised is not None and is_quiet(self.ev, active.frame, raised):
                     raise ExitedError
                 if isinstance(operation, s.Next):
                     self._enter(active, number, operation, entered)
@@ -167,9 +168,6 @@ class Process:
                 self._do(active, number, operation)
             block, entered = self._next(active, block)
         return None
-
-    def _exits(self, active: Activation, raised: s.Raise) -> bool:
-        return raised.exception is not None and is_quiet(self.ev, active.frame, raised.exception)
 
     def _enter(self, active: Activation, number: int, operation: s.Next, entered: str) -> None:
         if operation.asynchronous:
