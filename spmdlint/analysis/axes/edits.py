@@ -65,7 +65,8 @@ class Edits:
         start, end = self._function(site).spans[number]
         if end - start == len(old) + 2 and new.isidentifier():
             return Edit(self._location(site, start + 1), self._location(site, end - 1), new)
-        return Edit(self._location(site, start), self._location(site, end), repr_of(new))
+        written = '"' + new.replace("\\", "\\\\").replace('"', '\\"') + '"'  # most code uses double quotes
+        return Edit(self._location(site, start), self._location(site, end), written)
 
     def _ends(self, site: Site) -> tuple[tuple[int, int], tuple[int, int]]:
         summary = self.ev.project.modules[site.ref.path].summary
@@ -74,8 +75,3 @@ class Edits:
 
     def _location(self, site: Site, offset: int) -> Location:
         return Location(*self.ev.project.modules[site.ref.path].summary.position(offset))
-
-
-def repr_of(name: str) -> str:
-    """A name as a string literal in double quotes, which most code uses."""
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -68,7 +68,6 @@ def _is_steady(evaluator: Evaluator, frame: Frame, number: int, body: frozenset[
     return all(_is_steady(evaluator, frame, part, body, depth - 1) for part in parts)
 
 
-_STEPS = 6
 _WRITERS = WRITERS | set("dump write touch mkdir makedirs copytree snapshot_download extractall open".split())
 """Functions that make a file or a folder, or write to one that is open already."""
 
@@ -146,8 +145,8 @@ def _name(code: Code, call: s.Call) -> str:
 
 def _told_by(code: Code, number: int) -> tuple[set[str], set[str]]:
     """The variables that name the file of a call: as written, and those that they are computed from."""
-    written = set(_variables(code, number, _STEPS, through=False))
-    return written, set(_variables(code, number, _STEPS, through=True))
+    written = set(_variables(code, number, _DEPTH, through=False))
+    return written, set(_variables(code, number, _DEPTH, through=True))
 
 
 def _variables(code: Code, number: int, depth: int, *, through: bool) -> Iterator[str]:

@@ -100,7 +100,8 @@ class UnawaitedFiles:
 
     def _reads(self, frame: Frame, number: int, call: s.Call, path: Shape) -> bool:
         uses = [use for use in self.uses.of_call(frame, number, call) if lies_in(use.path, path)]
-        return bool(uses) and not any(use.writes for use in uses) and not self._is_tried(frame, number)
+        tried = any(True for _ in clauses_around(frame.code.function, number))
+        return bool(uses) and not any(use.writes for use in uses) and not tried
 
     def _by_branches(self, frame: Frame) -> Iterator[tuple[_Left, int, int]]:
         """The files that only some processes have made where a branch ends, and the block where it ends."""
@@ -185,10 +186,6 @@ class UnawaitedFiles:
                 return calls, True
             block = following
         return calls, False
-
-    @staticmethod
-    def _is_tried(frame: Frame, number: int) -> bool:
-        return any(True for _ in clauses_around(frame.code.function, number))
 
     def _waits(self, frame: Frame, blocks: list[int]) -> bool:
         """Whether some of these blocks make a parallel call, or wait for something."""

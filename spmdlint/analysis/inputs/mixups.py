@@ -254,7 +254,7 @@ class Mixups:
         counts = [self.quantities.quantity(frame, element) for element in sizes.elements]
         rest = [n for n, count in zip(sizes.elements, counts, strict=True) if count is None]
         known = [count for count in counts if count is not None]
-        ones = all(_is_one(self.ev.function(frame).operations[n]) for n in rest)
+        ones = all(frame.code.operations[n] == s.Const(1) for n in rest)
         if len(known) == 1 and ones and (known[0].role, known[0].unit) == ("count", "local"):
             return Mixup("mesh", Site(frame.ref, number), known[0])
         return None
@@ -326,7 +326,3 @@ def _is_first(axes: Values, position: int) -> bool:
     if isinstance(given, Collection) and not given.open and position < len(given.elements):
         given = certain(given.elements[position])
     return given == Constant(0)
-
-
-def _is_one(operation: s.Operation) -> bool:
-    return isinstance(operation, s.Const) and operation.value == 1

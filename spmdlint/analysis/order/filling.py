@@ -12,7 +12,6 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.receivers import is_own_field, is_receiver
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.program import summary as s
 
 _YIELD = (s.Yield,)
@@ -38,7 +37,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         found.append(origins.step(frame, filled, text.format(name=repr(operation.name)), loop))
     for filled, put in extensions_of(frame, load, operation.name):
         found.append(origins.step(frame, filled, text.format(name=repr(operation.name)), origins.why(frame, put)))
-    return surest(found)
+    return origins.all_of(found)
 
 
 def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:
@@ -92,7 +91,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
         if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
             text = f"{function.name}() yields in that order"
             found.append(origins.step(frame, operation.iterable, text, origins.why(frame, operation.iterable)))
-    return surest(found)
+    return origins.all_of(found)
 
 
 def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
@@ -156,7 +155,7 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
         for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
             put = origins.step(where, filled, text.format(name=repr(field.name)), origins.why(where, source))
             found.append(origins.step(frame, number, f"{field.name!r} is read here", put))
-    return surest(found)
+    return origins.all_of(found)
 
 
 def _puts(code: Code, name: str, *, inside: bool) -> list[int]:

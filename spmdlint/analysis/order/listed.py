@@ -100,14 +100,10 @@ class Listings:
                     yield from self._share(frame, number, operation)
                 elif isinstance(operation, s.Call):
                     yield from self._shard(frame, number, operation)
-                elif isinstance(operation, s.Next) and self._decides(frame, block, number):
+                elif isinstance(operation, s.Next) and frame.code.function.blocks[block].test == number:
                     yield from self._dealt(frame, block, number, operation)
                     if ref in self.reach.host:
                         yield from self._loop(frame, block, operation)
-
-    @staticmethod
-    def _decides(frame: Frame, block: int, number: int) -> bool:
-        return frame.code.function.blocks[block].test == number
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
         index = cut_by(self.ev, frame, operation.index)

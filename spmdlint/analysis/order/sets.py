@@ -44,6 +44,8 @@ _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_M
 class SetOrder(Property):
     """The value is a set, or lists one in the set's own order."""
 
+    one_kind = True
+
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         site = Site(frame.ref, number)
         if isinstance(operation, s.Display):

@@ -87,6 +87,8 @@ class Lives(Property):
     ``walks`` are the walks of all questions, by question and ``other``.
     """
 
+    one_kind = True
+
     def __init__(
         self, asked: Question, *, other: bool, calls: Calls, walk: Walk, table: Reading, narrowed: Narrowed
     ) -> None:

@@ -10,7 +10,6 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance, constant
 from spmdlint.analysis.variance.arguments import kind_of
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, Reason
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -146,7 +145,7 @@ def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: i
         ways = [v for _, v in given if inner is not None and v is not None and _runs(origins, inner, v, where.ref)]
         asks = (partial(_of_place, origins, base=value, where=where, number=number) for value in ways)
         if ways:  # through another function, as that of a decorator
-            return surest(origins.in_call(frame, root, call, callee, ask) for ask in asks)
+            return origins.all_of(origins.in_call(frame, root, call, callee, ask) for ask in asks)
     return origins.why(where, number)
 
 

@@ -7,7 +7,6 @@ from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
 
@@ -53,7 +52,7 @@ class Inside(Property):
         """Why what is put into a dictionary, under some key, has a different length."""
         text, length = f"it is put into {load.name!r}", self.facets.length
         places = ((place, frame.code.operations[place]) for place in filling_of(origins.ev, frame, number))
-        return surest(
+        return origins.all_of(
             origins.step(frame, place, text, length.why(frame, put.value))
             for place, put in places
             if isinstance(put, s.StoreSubscript)

@@ -16,7 +16,6 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_entry
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.sources import drawn
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
@@ -39,7 +38,7 @@ def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | 
 def of_lookup(origins: Origins, frame: Frame, base: int, index: int) -> Reason | None:
     """Why the value of a dictionary under a key has the property."""
     key = constant(origins.ev.value(frame, index))
-    found = surest(
+    found = origins.all_of(
         origins.step(inside, number, "it is put under a key here", origins.why(inside, value))
         for inside, number in _puts(origins, frame, base)
         for value in _put_under(origins, inside, number, key)
@@ -98,7 +97,7 @@ def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
         if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in _APPENDING:
             put = origins.any_of(frame, [argument.value for argument in call.arguments])
             found.append(origins.step(frame, number, "it is put into a list here", put))
-    return surest(found)
+    return origins.all_of(found)
 
 
 def of_shuffled(content: Origins, frame: Frame, read: int, name: str) -> Reason | None:

@@ -47,7 +47,6 @@ from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.analysis.variance.parts import deals, of_part, of_split
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.rounds import has_no_end
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.strides import StridedElements
@@ -164,7 +163,7 @@ class Length(Property):
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
         text = f"{load.name!r} gets an element for each of these"
-        return surest(
+        return origins.all_of(
             origins.step(frame, number, text, self.iterated.why(origins, frame, iterable))
             or self.of_dealt(origins, frame, (number,))
             for number, iterable in fillings(origins.ev, frame, place)

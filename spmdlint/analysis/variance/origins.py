@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, overload
 
@@ -61,6 +62,9 @@ CARRIES = (s.Store, s.Load, s.Parameter, s.Attribute, s.Import, s.IfExp, s.BoolO
 class Property(ABC):
     """A property of values that flows with data."""
 
+    one_kind = False
+    """Whether it matters only that there is a reason, of whichever kind."""
+
     @abstractmethod
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
         """The answer of one operation."""
@@ -111,6 +115,10 @@ _BY_CHANCE = ("files",)
 """What may be the same on all processes after all: a branch that chooses by process is the better reason."""
 MAX_MADE = 16
 """The most places that make objects of one class; beyond that, an argument of one says nothing of the others."""
+
+
+MAX_MORE = 4
+"""Once a caller has given a reason, the most arguments of further callers that are asked for one of another kind."""
 
 
 class Origins:
@@ -199,9 +207,13 @@ class Origins:
         with self._walk.inside(self._walk.made(entered, caller, call)):
             return ask()
 
+    def all_of(self, reasons: Iterable[Reason | None]) -> Reason | None:
+        """All reasons as one; the first, if the property has reasons of one kind."""
+        return next(filter(None, reasons), None) if self.property.one_kind else surest(reasons)
+
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
-        """The surest reason for any of several values of one function."""
-        return surest(self.why(frame, number) for number in numbers)
+        """Why any of several values of one function has the property."""
+        return self.all_of(self.why(frame, number) for number in numbers)
 
     @staticmethod
     @overload
@@ -279,7 +291,7 @@ class Origins:
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
             if found is None or found.kind in _BY_CHANCE:
-                found = surest((self._chosen(frame, operation.name, stores, function.block_of[number]), found))
+                found = self.all_of((self._chosen(frame, operation.name, stores, function.block_of[number]), found))
             elsewhere = outside.of_function(self.ev, frame, operation.name)
             return found or self._set_elsewhere(frame, number, operation.name, elsewhere)
         if scope is not None:
@@ -308,7 +320,7 @@ class Origins:
 
     def _set_elsewhere(self, frame: Frame, number: int, name: str, stores: Iterable[outside.Store]) -> Reason | None:
         """Why a name has the property because of stores in other functions."""
-        found = surest(
+        found = self.all_of(
             self.property.stored(self, ref, store) or self.why(self.ev.free_frame(ref), store)
             for ref, store in stores
             if not self._uniform.stored(ref, store)
@@ -341,7 +353,7 @@ class Origins:
         return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
-        found = surest(self._of_field(frame, number, operation))
+        found = self.all_of(self._of_field(frame, number, operation))
         return found or self.set_beside(frame, operation) or self._of_option(frame, operation)
 
     def _of_field(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[Reason | None]:
@@ -402,7 +414,7 @@ class Origins:
         """
         stores = (*self._outside.of_name(frame, operation), *self._outside.of_part(frame, operation))
         places = ((self.ev.free_frame(ref), store) for ref, store in stores if not self._uniform.stored(ref, store))
-        return surest(self._stored(*place, f"{operation.name!r} is set here") for place in places)
+        return self.all_of(self._stored(*place, f"{operation.name!r} is set here") for place in places)
 
     def _stored(self, frame: Frame, store: int, text: str) -> Reason | None:
         """Why what is stored in a field has the property, or because of where it is stored."""
@@ -480,7 +492,7 @@ class Origins:
 
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """Why a call of the project's own function has the property: by what it returns, perhaps of its arguments."""
-        return surest(self._through_call(frame, number, operation))
+        return self.all_of(self._through_call(frame, number, operation))
 
     def _through_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Reason | None]:
         arguments = self.ev.arguments(frame, operation)
@@ -527,7 +539,7 @@ class Origins:
         found = self.any_of(frame, [value for _, value in places if value is not None])
         if len(places) < 2 or function.generator or (found is not None and found.kind not in _BY_CHANCE):
             return found
-        return surest((self.property.chosen(self, frame, f"the result of {function.name}()", places, None), found))
+        return self.all_of((self.property.chosen(self, frame, f"the result of {function.name}()", places, None), found))
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """Why an argument has the property: a reason in any one caller is enough."""
@@ -536,21 +548,25 @@ class Origins:
             call = self.ev.function(context.caller).operations[context.number]
             with self._walk.outside(context):
                 given = self._arguments(frame, operation.name, call, context.caller)
-                found = surest(self.why(*each) for each in given)
+                found = self.all_of(self.why(*each) for each in given)
             if found is not None:
                 return self.step(context.caller, context.number, f"it is passed as {operation.name!r}", found)
             return self._default(frame, operation.name) if _omits(call) and not given else None
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
-        omitted = not edges
-        reasons: list[Reason | None] = []
-        for caller, passing, one in arguments_for(self.ev, self.reach, frame, operation.name, edges):
-            call = caller.code.operations[passing]
-            for each in [one] if one is not None else self._forwarded(frame, operation.name, call, caller):
-                reasons.append(self.step(caller, passing, f"it is passed as {operation.name!r}", self.why(*each)))
-            omitted = omitted or (one is None and _omits(call))
-        return surest(reasons) or (self._default(frame, operation.name) if omitted else None)
+        name, text = operation.name, f"it is passed as {operation.name!r}"
+        passing = list(arguments_for(self.ev, self.reach, frame, name, edges))
+        reasons = (
+            self.step(caller, call, text, self.why(*each))
+            for caller, call, one in passing
+            for each in ([one] if one else self._forwarded(frame, name, caller.code.operations[call], caller))
+        )
+        first = next(filter(None, reasons), None)
+        if first is not None:
+            return self.all_of(chain((first,), islice(reasons, MAX_MORE)))
+        omitted = not edges or any(not one and _omits(caller.code.operations[call]) for caller, call, one in passing)
+        return self._default(frame, name) if omitted else None
 
     def _default(self, frame: Frame, name: str) -> Reason | None:
         """Why the default of a parameter has the property."""

@@ -13,7 +13,6 @@ from spmdlint.analysis.evaluation.transfers import through
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Free, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.variance.element import elsewhere
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.reason import surest
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.reading import reading
@@ -178,7 +177,7 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
     operations = frame.code.operations
     if not frame.code.function.generator:
         ways = [value for _, value in returns(origins.ev, frame) if value is not None]
-        return surest(_yielded(origins, frame, value, path, depth - 1, shared=shared) for value in ways)
+        return origins.all_of(_yielded(origins, frame, value, path, depth - 1, shared=shared) for value in ways)
     found: list[Reason | None] = []
     for _, yielded in frame.code.of_kind(s.Yield):
         value = yielded.value
@@ -195,4 +194,4 @@ def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *
         if value is not None:
             text = f"{frame.code.function.name}() yields it"
             found.append(origins.step(frame, value, text, origins.why(frame, value)))
-    return surest(found)
+    return origins.all_of(found)
