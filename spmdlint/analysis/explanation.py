@@ -164,7 +164,8 @@ class Explainer:
         said = {}
         for begins in (row, *(first for _, first in sorted(inside))):
             parts = [self._part(ref, rows[begins]) for ref, rows in begun.items() if begins in rows]
-            said[begins] = Explanation(path, begins, tuple(filter(_says, parts)))
+            say = tuple(part for part in parts if part.values or part.calls or part.guards or part.conditions)
+            said[begins] = Explanation(path, begins, say)
             if any(part.values or part.calls or part.conditions for part in parts):
                 return said[begins]
         return said[row]
@@ -372,10 +373,6 @@ class Explainer:
         if not effect and compiles and self.effects.spreading.keeps_to_itself(frame.ref.path):
             return "local: no file of this program, which starts its processes, puts an array on devices of several"
         return "not a parallel call itself" if effect else "not a parallel call"
-
-
-def _says(part: Part) -> bool:
-    return bool(part.values or part.calls or part.guards or part.conditions)
 
 
 def _by_name(callee: Callee) -> tuple[str, str, int]:

@@ -414,7 +414,7 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project), self.placement)
+        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project), self.placement, self.preview)
 
     @cached_property
     def variance(self) -> Origins:

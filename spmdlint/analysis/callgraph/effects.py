@@ -130,13 +130,14 @@ class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
 
     def __init__(
-        self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading, placement: Placing
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading, placement: Placing, preview: bool
     ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.spreading = spreading
         self.placement = placement
+        self.preview = preview
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
         self._parts: dict[Frame, list[tuple[int, Implied]]] = {}
@@ -280,6 +281,8 @@ class Effects:
             root = given[0].code.operations[given[0].code.root_of(given[1])]
             if given[0] is frame and isinstance(root, s.Parameter):
                 left.append((root.name, host))
+            elif not (self.preview or self.placement.spans(*given)):
+                return None  # a helper that gathers what is not here is mostly passed what is
         return replace(made, only_for=tuple(left))
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:

@@ -54,7 +54,9 @@ def traced_constants(
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         for at, name, reason, shapes in _in_function(evaluator, reach, facets, frame, over_all=ref in over_all):
-            computed = ref in over_all and reason.kind != "data" and _several(multi, ref, reason)
+            files = {ref.path, *(step.site.ref.path for step in reason.chain())}
+            several = any(map(multi.surely_runs_several, files))  # written for it, or passed through what is
+            computed = ref in over_all and reason.kind != "data" and several
             if preview or _inside(reach, reason) or computed:
                 way = way_from_tracing(reach, ref, sure=False)  # whatever leads there, it is traced
                 source = reason.cause.site
@@ -63,11 +65,6 @@ def traced_constants(
                     told[source] = TracedConstant(at, name, reason, way, shapes)
                 break
     yield from told.values()
-
-
-def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
-    """Whether a function is written for several processes, or any file that the value passes through is."""
-    return any(map(multi.surely_runs_several, {ref.path, *(step.site.ref.path for step in reason.chain())}))
 
 
 def _in_function(

@@ -85,7 +85,7 @@ class Contracts:
         self.preview = preview
         self._why: Mapping[str, Callable[[Demand], Reason | None]] = {
             "argument": self._in_tree,
-            "order": self._order,
+            "order": lambda demand: next(filter(None, self._orders_of(demand)), None),
             "copies": self._copied,
             "deal": self._dealt,
             "records": self._records,
@@ -149,9 +149,6 @@ class Contracts:
             return None if here else found
         body = self.ev.entered_frame(made, Arguments(open=True), demand.frame.depth + 1)
         return self.content.of_returns(body) if body is not None else None
-
-    def _order(self, demand: Demand) -> Reason | None:
-        return next((found for found in self._orders_of(demand) if found is not None), None)
 
     def _orders_of(self, demand: Demand) -> Iterator[Reason | None]:
         frame, value = demand.frame, demand.value

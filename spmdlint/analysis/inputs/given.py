@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, compiled_in
+from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed
@@ -171,7 +171,8 @@ class Inputs:
                     continue  # it is not known whose data it is selected from
                 # What is broadcast because processes see different files must not determine a shape; what is gathered
                 # may well be made from the same number of files everywhere.
-                agreed = reason.kind == "files" and self.effects.agrees(frame, operation)
+                here = call.same == BROADCAST or reason.source.site.ref.path == frame.ref.path
+                agreed = reason.kind == "files" and here and self.effects.agrees(frame, operation)
                 if agreed or (reason.kind != "files" and self._sure(frame, call, reason)):
                     return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None

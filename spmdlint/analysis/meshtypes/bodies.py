@@ -173,12 +173,8 @@ class Bodies:
             met
             for met in self._met
             if (not is_symbol(met.event.mark.axis) or (met.map, met.event.mark.site) not in named)
-            and not (met.event.hazard in ("shared", "stacked") and self._has_sibling(met.event.origin))
+            and not (met.event.hazard in ("shared", "stacked") and has_own_sibling(self.ev, met.event.origin))
         ]
-
-    def _has_sibling(self, split: Site | None) -> bool:
-        """Whether the author knows about the difference, as code around it shows."""
-        return split is not None and has_own_sibling(self.ev, split)
 
     def once(self, *hazards: Hazard, at: Literal["mark", "operation"] = "mark", harmless: bool = True) -> Iterator[Met]:
         """These hazards, each the first of its place: what led to it, or the operation at which it is met.

@@ -84,17 +84,14 @@ class Outputs:
         if given is None:
             return None
         operation = self.ev.function(frame).operations[number]
-        made = not self._hands_on(frame, operation) and self._read(frame, number) is None
+        hands_on = self.ev.may_call(frame, operation, *self.table.rows.hand_on)  # loss = jax.device_get(loss)
+        made = not hands_on and self._read(frame, number) is None
         if made and is_carried(self.ev.function(frame), number):
             return False
         mapped = given.mapped
         leaves = [leaf for _, leaf in _parts(given.type, "")]
         own = on_local_devices(mapped.use.applied)  # what is reduced over these differs between processes
         return any((own or leaf.state(mapped.axis) in DIFFERENT) and mapped.rows.of_data(leaf.rows) for leaf in leaves)
-
-    def _hands_on(self, frame: Frame, operation: s.Operation) -> bool:
-        """Whether a call returns its own argument: ``loss = jax.device_get(loss)``."""
-        return self.ev.may_call(frame, operation, *self.table.rows.hand_on)
 
     def _at(self, frame: Frame, number: int) -> Iterator[OneRow]:
         read = self._read(frame, number)

@@ -229,8 +229,10 @@ FOLD = "jax.random.fold_in"
 _INDEX = "jax.lax.axis_index"
 
 
-def has_own_sibling(ev: Evaluator, split: Site) -> bool:
+def has_own_sibling(ev: Evaluator, split: Site | None) -> bool:
     """Whether a key from the same split has the index of the device folded in: its author tells the two apart."""
+    if split is None:
+        return False
     frame = ev.free_frame(split.ref)
     return any(_split_of(frame, key) == split.number for key in keys_of_devices(ev, frame))
 

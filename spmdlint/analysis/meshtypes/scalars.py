@@ -48,12 +48,11 @@ def reduced_to_one(result: Leaf, given: Arguments, *, whole: bool) -> Leaf:
 
 def computed_from(result: Leaf, operands: Sequence[Leaf], operations: Sequence[s.Operation]) -> Leaf:
     """The result of an operation on numbers without dimensions, of which some may be written out."""
-    numbers = [o.scalar or _is_number(made) for o, made in zip(operands, operations, strict=True)]
+    numbers = [
+        o.scalar or isinstance(made, s.Const) or (isinstance(made, s.Attribute) and made.name in ("size", "ndim"))
+        for o, made in zip(operands, operations, strict=True)
+    ]
     return replace(result, scalar=True) if all(numbers) and any(o.scalar for o in operands) else result
-
-
-def _is_number(operation: s.Operation) -> bool:
-    return isinstance(operation, s.Const) or (isinstance(operation, s.Attribute) and operation.name in ("size", "ndim"))
 
 
 def dimensions_of_none(leaf: Leaf, claimed: Layout, spec: Site) -> Iterator[Event]:

@@ -191,7 +191,10 @@ class SetLoops:
                 operation = function.operations[number]
                 if isinstance(operation, s.StoreSubscript):
                     kept = function.operations[operation.value]
-                    if isinstance(kept, s.Binary) and kept.operator in _ARITHMETIC and not _counts(function, kept):
+                    if not isinstance(kept, s.Binary) or kept.operator not in _ARITHMETIC:
+                        continue
+                    added = (function.operations[side] for side in (kept.left, kept.right))
+                    if not any(isinstance(each, s.Const) for each in added):  # as in numbers[name] += 1
                         return f"an operation ({kept.operator})"
         return None
 
@@ -266,11 +269,6 @@ class SetLoops:
             if reason is not None:
                 site = Site(where.ref, element)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
-
-
-def _counts(function: s.Function, sum_: s.Binary) -> bool:
-    """Whether it adds to a count: ``numbers[name] += 1``."""
-    return any(isinstance(function.operations[side], s.Const) for side in (sum_.left, sum_.right))
 
 
 def _going_into(function: s.Function, blocks: list[int], element: int) -> set[int]:

@@ -99,7 +99,7 @@ def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
         operation = operations[operation.base] if isinstance(index, s.Const) and index.value == 0 else operation
     if isinstance(operation, s.Attribute) and operation.name in _FIELDS:
         counted = operation.base
-    elif isinstance(operation, s.Call) and len(operation.arguments) == 1 and _is_count(ev, frame, operation):
+    elif isinstance(operation, s.Call) and ev.may_call(frame, operation, *reading().sizes) and operation.arguments:
         counted = operation.arguments[0].value
     else:
         return None
@@ -108,7 +108,3 @@ def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
         return counted
     stores = frame.code.function.stores.get(name, ())  # ``len(rows := take())``
     return next((store for store in stores if getattr(operations[store], "value", None) == counted), None)
-
-
-def _is_count(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    return ev.may_call(frame, call, *reading().sizes)

@@ -151,7 +151,7 @@ def size_reached(ev: Evaluator, frame: Frame, joined: s.Binary) -> int | None:
 
 def _topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | None:
     """The size up to which a list is filled by padding before or after it."""
-    operations = ev.function(frame).operations
+    operations, size = ev.function(frame).operations, _counted(ev, frame, rows)
     repeated = operations[resolved(ev, frame, padding)]
     if not isinstance(repeated, s.Binary) or repeated.operator != "*":
         return None
@@ -161,13 +161,9 @@ def _topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | No
             continue
         taken = operations[resolved(ev, frame, missing.right)]
         counts = isinstance(taken, s.Call) and len(taken.arguments) == 1 and missing.operator == "-"
-        if counts and isinstance(taken, s.Call) and _same(ev, frame, taken.arguments[0].value, rows):
+        if counts and isinstance(taken, s.Call) and _counted(ev, frame, taken.arguments[0].value) == size:
             return missing.left
     return None
-
-
-def _same(ev: Evaluator, frame: Frame, one: int, other: int) -> bool:
-    return _counted(ev, frame, one) == _counted(ev, frame, other)
 
 
 def _counted(ev: Evaluator, frame: Frame, number: int) -> int:

@@ -43,12 +43,13 @@ from spmdlint.analysis.variance.defaults import (
     where_given,
 )
 from spmdlint.analysis.variance.outside import OutsideStores, overridden, receiver
+from spmdlint.analysis.variance.reason import Crossing, field_stores, surest
 from spmdlint.analysis.variance.reason import Reason as Reason
-from spmdlint.analysis.variance.reason import field_stores, surest
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.testfiles import is_test
 from spmdlint.program.uniform import Uniform
 
 CONTINUE: Literal["continue"] = "continue"
@@ -154,7 +155,10 @@ class Origins:
         that pass a value, the first one stands for all.)
         """
         found = self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
-        if found is None or not self._programs or self._walk.is_open:
+        if found is None or self._walk.is_open or self.property.one_kind:
+            return found
+        found = surest(each for each in found.each() if each.is_realizable)
+        if found is None or not self._programs:
             return found
         files = {frame.ref.path, *(site.ref.path for site, _ in field_stores(self.ev, found))}
         return found if all(files.issubset(self._programs.get(path, files)) for path in files) else None
@@ -217,14 +221,18 @@ class Origins:
 
     @staticmethod
     @overload
-    def step(frame: Frame, number: int, text: str, before: Reason) -> Reason: ...
+    def step(frame: Frame, number: int, text: str, before: Reason, crosses: Crossing | None = None) -> Reason: ...
     @staticmethod
     @overload
-    def step(frame: Frame, number: int, text: str, before: Reason | None) -> Reason | None: ...
+    def step(
+        frame: Frame, number: int, text: str, before: Reason | None, crosses: Crossing | None = None
+    ) -> Reason | None: ...
     @staticmethod
-    def step(frame: Frame, number: int, text: str, before: Reason | None) -> Reason | None:
+    def step(
+        frame: Frame, number: int, text: str, before: Reason | None, crosses: Crossing | None = None
+    ) -> Reason | None:
         """A reason with one more step in front, if there is one."""
-        return before.then(Site(frame.ref, number), text) if before is not None else None
+        return before.then(Site(frame.ref, number), text, None, crosses) if before is not None else None
 
     # -- data flow in Python
 
@@ -421,7 +429,7 @@ class Origins:
         stored = frame.code.operations[store]
         assert isinstance(stored, s.StoreAttribute)
         found = self.property.stored(self, frame.ref, store) or self.why(frame, stored.value)
-        return self.step(frame, store, text, found)
+        return self.step(frame, store, text, found, ("keeps", frame.ref))
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Iterator[Reason | None]:
         caller = receiver(self.ev, frame)
@@ -506,7 +514,8 @@ class Origins:
                 direct = isinstance(callee, FunctionValue)
                 with self._walk.inside(self._walk.made(target.frame, frame, number) if direct else None):
                     found = self.of_returns(target.frame)
-                yield self.step(frame, number, f"{self.ev.function(target.frame).name}() returns it", found)
+                text = f"{self.ev.function(target.frame).name}() returns it"
+                yield self.step(frame, number, text, found, ("leaves", target.frame.ref))
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why the return value of a function has the property."""
@@ -543,22 +552,21 @@ class Origins:
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """Why an argument has the property: a reason in any one caller is enough."""
-        context = self._walk.asks(frame)
+        context, name, text = self._walk.asks(frame), operation.name, f"it is passed as {operation.name!r}"
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
             with self._walk.outside(context):
                 given = self._arguments(frame, operation.name, call, context.caller)
                 found = self.all_of(self.why(*each) for each in given)
             if found is not None:
-                return self.step(context.caller, context.number, f"it is passed as {operation.name!r}", found)
+                return self.step(context.caller, context.number, text, found, ("enters", frame.ref))
             return self._default(frame, operation.name) if _omits(call) and not given else None
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
-        name, text = operation.name, f"it is passed as {operation.name!r}"
         passing = list(arguments_for(self.ev, self.reach, frame, name, edges))
         reasons = (
-            self.step(caller, call, text, self.why(*each))
+            self.step(caller, call, text, self.why(*each), ("enters", frame.ref))
             for caller, call, one in passing
             for each in ([one] if one else self._forwarded(frame, name, caller.code.operations[call], caller))
         )
@@ -629,6 +637,10 @@ class Origins:
         if ref not in self._entries:
             declared = self.ev.objects.abstract.declared(ref)
             entering = [*self.reach.callers.get(ref, ()), *(self.reach.callers.get(declared, ()) if declared else ())]
+            root = self.ev.project.roots[-1]
+            # What a test passes says nothing of the program.
+            tests = is_test(ref.path, root)
+            entering = [e for e in entering if tests or not is_test(e.caller.ref.path, root)]
             edges = [e for e in entering if e.target.way == "call" and e.caller.ref != ref]
             free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
             once: dict[tuple[Site, Frame | None], CallEdge] = {}

@@ -23,7 +23,8 @@ _DEPTH = 3
 def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
     """Why the result of an unknown call is this process's part of something."""
     given = [each for argument in call.arguments for each in _parts(content, frame, argument.value, _DEPTH)]
-    if not any(_is_count(content, frame, value) for value in given):
+    values = (each for value in given for each in content.ev.value(frame, value))
+    if not any(isinstance(each, Applied) and each.name in _COUNTS for each in values):
         return None
     reasons = (content.why(frame, value) for value in given)
     found = next((reason for reason in reasons if reason is not None and reason.kind == "identity"), None)
@@ -54,10 +55,6 @@ def _makes_options(content: Origins, frame: Frame, call: s.Call) -> bool:
         for value in content.ev.value(frame, call.function)
     )
     return name[:1].isupper() and not known
-
-
-def _is_count(content: Origins, frame: Frame, value: int) -> bool:
-    return any(isinstance(each, Applied) and each.name in _COUNTS for each in content.ev.value(frame, value))
 
 
 _ENDS = ("from_", "to")

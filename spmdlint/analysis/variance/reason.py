@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 PARTS = ("data", "ragged", "longest")
 """Kinds of data that only this process has, however it got it."""
@@ -62,25 +63,31 @@ def _rank(reason: Reason) -> int:
     return len(_PRECEDENCE) + (reason.kind == "named")
 
 
+Through: TypeAlias = Literal["choice", "draw", "shuffle"]
+Crossing: TypeAlias = tuple[Literal["enters", "leaves", "keeps"], FunctionRef]
+
+
 class Reason(Struct, frozen=True):
     """Why a value has a property: the step at a site, and the reason before it. ``kind`` is that of the source.
 
     ``through``: what leads from the reason before to this one, if the value is not computed from that: a branch chose
-    it, a generator with such a seed drew it, or a shuffle with such a generator put it into an order.
+    it, a generator with such a seed drew it, or a shuffle with such a generator put it into an order. ``crosses``: it
+    enters a function by this call, or leaves one, or a function keeps it in a field for others.
     """
 
     site: Site
     text: str
     kind: str
     before: Reason | None = None
-    through: Literal["choice", "draw", "shuffle"] | None = None
+    through: Through | None = None
+    crosses: Crossing | None = None
     beside: tuple[Reason, ...] = ()
     """The reasons of other kinds, one of each: no kind hides another."""
 
-    def then(self, site: Site, text: str, through: Literal["choice", "draw", "shuffle"] | None = None) -> Reason:
+    def then(self, site: Site, text: str, through: Through | None = None, crosses: Crossing | None = None) -> Reason:
         """The same with one more step."""
-        beside = tuple([each.then(site, text, through) for each in self.beside])
-        return Reason(site, text, self.kind, self, through, beside)
+        beside = tuple([each.then(site, text, through, crosses) for each in self.beside])
+        return Reason(site, text, self.kind, self, through, crosses, beside)
 
     def each(self) -> Iterator[Reason]:
         """The reason and those beside it, each alone."""
@@ -99,6 +106,20 @@ class Reason(Struct, frozen=True):
     def passes(self, through: str) -> bool:
         """Whether a step was made in a certain way."""
         return any(step.through == through for step in self.chain())
+
+    @property
+    def is_realizable(self) -> bool:
+        """Whether what a call passes to a function comes back to that call, as in a run (Reps, POPL 1995)."""
+        passed: dict[FunctionRef, Site] = {}
+        for step in self.chain():
+            way, function = step.crosses or (None, step.site.ref)
+            if way == "keeps":
+                passed.clear()
+            elif way == "enters":
+                passed[function] = step.site
+            elif way == "leaves" and passed.pop(function, step.site) != step.site:
+                return False
+        return True
 
     @property
     def source(self) -> Reason:

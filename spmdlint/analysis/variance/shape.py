@@ -229,11 +229,6 @@ class Shape(Property):
                     return True
         return False
 
-    @staticmethod
-    def _is_filled(origins: Origins, frame: Frame, base: int) -> bool:
-        """Whether more is put into a collection than is written where it is made."""
-        return isinstance(frame.code.operations[base], s.Load) and bool(filling_of(origins.ev, frame, base))
-
     def _chosen(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         """Why rows chosen by indices or by a mask, or an element of a tuple or dictionary, differ in shape."""
         index = origins.ev.function(frame).operations[operation.index]
@@ -241,7 +236,7 @@ class Shape(Property):
             found = origins.why(frame, operation.base)
             if found is not None and found.kind in _UNKNOWN:
                 return found
-            if isinstance(index.value, str) and not self._is_filled(origins, frame, operation.base):
+            if isinstance(index.value, str) and not filling_of(origins.ev, frame, operation.base):
                 found = of_entry(origins, frame, operation.base, index.value)
                 if found is not None:
                     return found

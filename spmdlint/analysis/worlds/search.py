@@ -64,17 +64,14 @@ class World(Struct, frozen=True):
         known = [count for count in self.counts if count is not None]
         most, least = max(known), min(known)
         one, other = self.counts.index(most), self.counts.index(least)
-        does, words = ("makes", _calls) if self.argument is None else ("passes", _rows)
-        times = f"process {one} {does} {words(most)} and process {other} {words(least)}"
+        does = "makes" if self.argument is None else "passes"
+        what = "call" if self.argument is None else "row"
+        times = f"process {one} {does} {_counted(most, what)} and process {other} {_counted(least, what)}"
         return f"{rows} {self.processes} processes, {times}"
 
 
-def _calls(number: int) -> str:
-    return "none" if not number else "one call" if number == 1 else f"{number} calls"
-
-
-def _rows(number: int) -> str:
-    return "none" if not number else "one row" if number == 1 else f"{number} rows"
+def _counted(number: int, what: str) -> str:
+    return "none" if not number else f"one {what}" if number == 1 else f"{number} {what}s"
 
 
 class Worlds:
