@@ -332,9 +332,8 @@ class Explainer:
         return known and isinstance(value, External) and not value.name.startswith("builtins.")
 
     def _callees(self, values: Values) -> tuple[Callee, ...]:
-        return tuple(
-            sorted({callee for value in values if (callee := self._described(value)) is not None}, key=_by_name)
-        )
+        found = {callee for value in values if (callee := self._described(value)) is not None}
+        return tuple(sorted(found, key=lambda each: (each.name, str(each.path or ""), each.row)))
 
     def _described(self, value: Value) -> Callee | None:
         if isinstance(value, External):
@@ -373,7 +372,3 @@ class Explainer:
         if not effect and compiles and self.effects.spreading.keeps_to_itself(frame.ref.path):
             return "local: no file of this program, which starts its processes, puts an array on devices of several"
         return "not a parallel call itself" if effect else "not a parallel call"
-
-
-def _by_name(callee: Callee) -> tuple[str, str, int]:
-    return callee.name, str(callee.path or ""), callee.row

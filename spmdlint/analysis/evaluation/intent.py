@@ -40,7 +40,8 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         end = frame.code.left.get(operation.manager, len(function.operations))
         if entered < number < end and operation.manager in raising:
             return True
-    return any(_holds(function, call, number) for at, call in raising.items() if number < at < number + _FAR)
+    near = [call for at, call in raising.items() if number < at < number + _FAR]
+    return any(function.holds(argument.value, number) for call in near for argument in call.arguments)
 
 
 def _uses(outer: Code, function: s.Function) -> Sequence[int]:
@@ -68,11 +69,6 @@ def _of_patch(code: Code, call: s.Call) -> bool:
     method = code.operations[call.function]
     base = code.operations[method.base] if isinstance(method, s.Attribute) else None
     return isinstance(base, (s.Attribute, s.Load)) and base.name in RAISING
-
-
-def _holds(function: s.Function, call: s.Call, number: int) -> bool:
-    """Whether an operation is part of an argument of a call, by its position in the source."""
-    return any(function.holds(argument.value, number) for argument in call.arguments)
 
 
 def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:

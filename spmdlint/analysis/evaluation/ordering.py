@@ -17,7 +17,6 @@ from spmdlint.analysis.evaluation.values import (
     Constant,
     DictionaryValue,
     External,
-    Frame,
     Free,
     FunctionValue,
     Instance,
@@ -60,7 +59,7 @@ def _parts(value: Value, depth: int) -> str:
     if isinstance(value, (FunctionValue, ClassValue)):
         receiver = value.receiver if isinstance(value, FunctionValue) else None
         bound = "" if receiver is None else _spelled(receiver, depth)
-        return f"{_ref(value.ref)} {_frame(value.outer)} {bound}"
+        return f"{_ref(value.ref)} {value.outer.serial if value.outer is not None else ''} {bound}"
     if isinstance(value, Instance):
         return f"{_spelled(value.cls, depth)} {_arguments(value.arguments, depth)}"
     if isinstance(value, SuperValue):
@@ -96,10 +95,6 @@ def _each(sets: Iterable[Values], depth: int) -> str:
 
 def _set(values: Values, depth: int) -> str:
     return "{" + " ".join(sorted(_spelled(value, depth) for value in values)) + "}"
-
-
-def _frame(frame: Frame | None) -> str:
-    return "" if frame is None else str(frame.serial)
 
 
 def _site(site: Site) -> str:

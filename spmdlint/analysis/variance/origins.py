@@ -154,14 +154,38 @@ class Origins:
         What one script stores in a field is no reason for what another one reads: no run comes to both. (Of the calls
         that pass a value, the first one stands for all.)
         """
-        found = self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
+        found = self._walked(frame, number)
         if found is None or self._walk.is_open or self.property.one_kind:
             return found
-        found = surest(each for each in found.each() if each.is_realizable)
+        found = surest(each for each in found.each() if self._is_realizable(each))
         if found is None or not self._programs:
             return found
         files = {frame.ref.path, *(site.ref.path for site, _ in field_stores(self.ev, found))}
         return found if all(files.issubset(self._programs.get(path, files)) for path in files) else None
+
+    def _is_realizable(self, reason: Reason) -> bool:
+        """Whether what a call passes to a function comes back to that call, as in a run (Reps, POPL 1995).
+
+        Where it comes back to another call, that one may well pass something with the property, too.
+        """
+        passed: dict[FunctionRef, tuple[Site, str]] = {}
+        for step in reason.chain():
+            way, function, name = step.crosses or ("", step.site.ref, "")
+            if way == "keeps":
+                passed.clear()
+            elif way == "enters":
+                passed[function] = step.site, name
+            elif way == "leaves" and function in passed:
+                entered, name = passed.pop(function)
+                caller = self.ev.free_frame(step.site.ref)
+                call = caller.code.operations[step.site.number]
+                given = self._arguments(self.ev.free_frame(function), name, call, caller)
+                if entered != step.site and not any(self._walked(*each) for each in given):
+                    return False
+        return True
+
+    def _walked(self, frame: Frame, number: int) -> Reason | None:
+        return self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
 
     @property
     def cut(self) -> bool:
@@ -429,7 +453,7 @@ class Origins:
         stored = frame.code.operations[store]
         assert isinstance(stored, s.StoreAttribute)
         found = self.property.stored(self, frame.ref, store) or self.why(frame, stored.value)
-        return self.step(frame, store, text, found, ("keeps", frame.ref))
+        return self.step(frame, store, text, found, ("keeps", frame.ref, ""))
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Iterator[Reason | None]:
         caller = receiver(self.ev, frame)
@@ -515,7 +539,7 @@ class Origins:
                 with self._walk.inside(self._walk.made(target.frame, frame, number) if direct else None):
                     found = self.of_returns(target.frame)
                 text = f"{self.ev.function(target.frame).name}() returns it"
-                yield self.step(frame, number, text, found, ("leaves", target.frame.ref))
+                yield self.step(frame, number, text, found, ("leaves", target.frame.ref, ""))
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why the return value of a function has the property."""
@@ -559,14 +583,14 @@ class Origins:
                 given = self._arguments(frame, operation.name, call, context.caller)
                 found = self.all_of(self.why(*each) for each in given)
             if found is not None:
-                return self.step(context.caller, context.number, text, found, ("enters", frame.ref))
+                return self.step(context.caller, context.number, text, found, ("enters", frame.ref, name))
             return self._default(frame, operation.name) if _omits(call) and not given else None
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
         passing = list(arguments_for(self.ev, self.reach, frame, name, edges))
         reasons = (
-            self.step(caller, call, text, self.why(*each), ("enters", frame.ref))
+            self.step(caller, call, text, self.why(*each), ("enters", frame.ref, name))
             for caller, call, one in passing
             for each in ([one] if one else self._forwarded(frame, name, caller.code.operations[call], caller))
         )

@@ -64,7 +64,7 @@ def _rank(reason: Reason) -> int:
 
 
 Through: TypeAlias = Literal["choice", "draw", "shuffle"]
-Crossing: TypeAlias = tuple[Literal["enters", "leaves", "keeps"], FunctionRef]
+Crossing: TypeAlias = tuple[Literal["enters", "leaves", "keeps"], FunctionRef, str]
 
 
 class Reason(Struct, frozen=True):
@@ -72,7 +72,7 @@ class Reason(Struct, frozen=True):
 
     ``through``: what leads from the reason before to this one, if the value is not computed from that: a branch chose
     it, a generator with such a seed drew it, or a shuffle with such a generator put it into an order. ``crosses``: it
-    enters a function by this call, or leaves one, or a function keeps it in a field for others.
+    enters a function by this call for a parameter, or leaves one, or a function keeps it in a field for others.
     """
 
     site: Site
@@ -106,20 +106,6 @@ class Reason(Struct, frozen=True):
     def passes(self, through: str) -> bool:
         """Whether a step was made in a certain way."""
         return any(step.through == through for step in self.chain())
-
-    @property
-    def is_realizable(self) -> bool:
-        """Whether what a call passes to a function comes back to that call, as in a run (Reps, POPL 1995)."""
-        passed: dict[FunctionRef, Site] = {}
-        for step in self.chain():
-            way, function = step.crosses or (None, step.site.ref)
-            if way == "keeps":
-                passed.clear()
-            elif way == "enters":
-                passed[function] = step.site
-            elif way == "leaves" and passed.pop(function, step.site) != step.site:
-                return False
-        return True
 
     @property
     def source(self) -> Reason:
