@@ -112,10 +112,11 @@ class DoneByAllSearch:
                 if not (sure or self._connecting) or self._is_for_one(frame, call, writes):
                     continue
                 path = self._reached_by_all(frame, number, self._concerns)
-                connects = self._connected_before(Site(ref, number), *path) if path is not None else None
-                expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
-                if path is not None and (sure or (connects is not None and not expected)):
-                    site = Site(ref, number)
+                if path is None:
+                    continue
+                site, expected = Site(ref, number), writes and handles(self.ev, frame, number, "OSError", "IOError")
+                connects = self._connected_before(site, *path) if not (gathers or own or expected) else None
+                if sure or connects is not None:
                     yield DoneByAll(site, known.name, writes, path=path, gathers=gathers, own=own, connects=connects)
 
     def _concerns(self, ref: FunctionRef) -> bool:

@@ -97,9 +97,10 @@ def _counted(ev: Evaluator, frame: Frame, number: int, name: str) -> int | None:
     elif isinstance(operation, s.Subscript):
         index = operations[operation.index]
         operation = operations[operation.base] if isinstance(index, s.Const) and index.value == 0 else operation
+    sizes = reading().sizes
     if isinstance(operation, s.Attribute) and operation.name in _FIELDS:
         counted = operation.base
-    elif isinstance(operation, s.Call) and ev.may_call(frame, operation, *reading().sizes) and operation.arguments:
+    elif isinstance(operation, s.Call) and len(operation.arguments) == 1 and ev.may_call(frame, operation, *sizes):
         counted = operation.arguments[0].value
     else:
         return None

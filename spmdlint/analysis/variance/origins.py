@@ -64,7 +64,7 @@ class Property(ABC):
     """A property of values that flows with data."""
 
     one_kind = False
-    """Whether it matters only that there is a reason, of whichever kind."""
+    """Whether it matters only that there is a reason, whichever kind: the first stands for all, realizable or not."""
 
     @abstractmethod
     def step(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Answer:
@@ -116,8 +116,6 @@ _BY_CHANCE = ("files",)
 """What may be the same on all processes after all: a branch that chooses by process is the better reason."""
 MAX_MADE = 16
 """The most places that make objects of one class; beyond that, an argument of one says nothing of the others."""
-
-
 MAX_MORE = 4
 """Once a caller has given a reason, the most arguments of further callers that are asked for one of another kind."""
 
@@ -151,17 +149,17 @@ class Origins:
     def why(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it does not, as far as is known.
 
-        What one script stores in a field is no reason for what another one reads: no run comes to both. (Of the calls
-        that pass a value, the first one stands for all.)
+        What one script stores in a field is no reason for what another one reads: no run comes to both.
         """
         found = self._walked(frame, number)
-        if found is None or self._walk.is_open or self.property.one_kind:
+        if found is None or self._walk.is_open:
             return found
-        found = surest(each for each in found.each() if self._is_realizable(each))
-        if found is None or not self._programs:
-            return found
-        files = {frame.ref.path, *(site.ref.path for site, _ in field_stores(self.ev, found))}
-        return found if all(files.issubset(self._programs.get(path, files)) for path in files) else None
+        in_one = (each for each in found.each() if self._in_one_program(frame, each))
+        return surest(each for each in in_one if self.property.one_kind or self._is_realizable(each))
+
+    def _in_one_program(self, frame: Frame, reason: Reason) -> bool:
+        files = {frame.ref.path, *(site.ref.path for site, _ in field_stores(self.ev, reason))}
+        return all(files.issubset(self._programs.get(path, files)) for path in files)
 
     def _is_realizable(self, reason: Reason) -> bool:
         """Whether what a call passes to a function comes back to that call, as in a run (Reps, POPL 1995).
