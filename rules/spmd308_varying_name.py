@@ -16,7 +16,7 @@ class VaryingName(Rule):
     ## What it does
 
     Finds barriers (`multihost_utils.sync_global_devices`) whose name is made from the process index, a clock, the
-    system's entropy, the host name or the hash of a string, or from a counter that only some processes advance.
+    system's entropy, the host name or the hash of a string.
 
     ## Why it matters
 

@@ -19,10 +19,9 @@ class DoneByAll(Rule):
     `comet_ml.Experiment`) in a program for several processes, where no condition on the way leaves them to one process
     and no argument tells the processes apart; and uses of such a run (`wandb.log`, `wandb.run.id`) on a way that all
     processes go, if only some have started one. Likewise uses of local names, and of an object's own fields, that are
-    bound only where a condition tells the processes apart. Also files that all processes write under one path, if the
-    same function has gathered from all of them before (`process_allgather`), if what they write differs, or if the
-    program has connected its processes on the way (`jax.distributed.initialize`); with `--preview`, all files that all
-    processes write.
+    bound only where a condition tells the processes apart. Also files that all processes write under one path, if on
+    the way there they make a call that all of them must make, if what they write differs, or if the program has
+    connected its processes before (`jax.distributed.initialize`); with `--preview`, all files that all processes write.
 
     ## Why it matters
 
@@ -81,9 +80,9 @@ class DoneByAll(Rule):
                 related += [Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain()]
             elif found.writes:
                 message = "Every process writes this file, under the same path."
-                if found.gathers is not None:
-                    before = program.where(found.gathers, place.path)
-                    message = f"All processes gather at {before}, and each then writes this file, under the same path."
+                if found.meets is not None:
+                    met = program.where(found.meets, place.path)
+                    message = f"All processes make the call at {met}, and each writes this file, under the same path."
                 elif found.own is not None:
                     message = "Every process writes this file under the same path, and each something else."
                     related += [Related(program.place(at.site), sentence(at.text)) for at in found.own.chain()]

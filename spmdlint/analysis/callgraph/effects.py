@@ -429,9 +429,14 @@ class Effects:
         """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""
         arguments = self.ev.arguments(frame, operation)
         targets = list(self.calls.targets(callee, arguments, frame.depth + 1))
-        if any(target.frame.code.calls_named(reading().laying_out) for target in targets):
+        if any(self._lays_out(target.frame) for target in targets):
             return True
         return any(call.everyone for target in targets for call in self.of_function(target.frame))
+
+    def _lays_out(self, frame: Frame) -> bool:
+        """Whether a function lays out arrays on a mesh as it is called: a sharding that may be None is often tested."""
+        made, blocks = frame.code.calls_named(reading().laying_out), frame.code.function.block_of
+        return bool(made) and not self.ev.live_blocks(frame).isdisjoint(blocks[number] for number in made)
 
     def agrees(self, frame: Frame, operation: s.Call) -> bool:
         """Whether a call gives every process the values of all processes, or the value of one."""

@@ -164,6 +164,9 @@ class Visitor:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in code.visited[block]:
                 operation = function.operations[number]
+                if isinstance(operation, s.Enter):
+                    yield from self._of_with(frame, number, operation, block in certain)
+                    continue
                 if not isinstance(operation, s.Call):
                     if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
                         yield from self._made_in_rounds(frame, number, block in certain)
@@ -202,6 +205,14 @@ class Visitor:
         # An unknown value, or a function of the project, makes nothing here that the linter knows.
         for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
             yield from self._use(frame, site, value, sure)
+
+    def _of_with(self, frame: Frame, number: int, operation: s.Enter, sure: bool) -> Iterator[CallEdge]:
+        """The methods that ``with`` runs on an object of the project as it enters the block."""
+        for owner in self.ev.in_order(self.ev.value(frame, operation.manager)):
+            for method in self.ev.objects.attribute(owner, "__enter__") if isinstance(owner, Instance) else ():
+                if isinstance(method, FunctionValue):
+                    for target in self.calls.targets(method, Arguments(), frame.depth + 1):
+                        yield CallEdge(frame, number, target, sure)
 
     def _hand_on(self, callee: External, arguments: Arguments, site: Site) -> None:
         """Record the maps and jits that are passed to a library function that calls them."""

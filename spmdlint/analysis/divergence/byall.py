@@ -31,7 +31,6 @@ from spmdlint.analysis.variance.reason import PARTS, of_kind, surest
 from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.files import names
-from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.startup import startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -49,7 +48,7 @@ class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
     ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
-    ``path`` are the calls that lead there, the nearest first; ``gathers`` is what all processes gather before,
+    ``path`` are the calls that lead there, the nearest first; ``meets`` is a call on this way that all processes make,
     ``own`` why what each of them writes is its own, and ``connects`` where they are connected before in any case.
     """
 
@@ -59,7 +58,7 @@ class DoneByAll(Struct, frozen=True):
     unset: Reason | None = None
     bound: bool = False
     path: tuple[Site, ...] = ()
-    gathers: Site | None = None
+    meets: Site | None = None
     own: Reason | None = None
     connects: Site | None = None
 
@@ -67,10 +66,10 @@ class DoneByAll(Struct, frozen=True):
 class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
-    With ``preview`` also all files, and not only those that a function writes which has gathered something from all
-    processes before, whose content differs between processes, or which come after the program has connected its
-    processes; and what lies in files that name nothing which only several processes need: it counts there if a function
-    leads to it that asks which process it is.
+    With ``preview`` also all files, and not only those on whose way all processes make a parallel call, whose content
+    differs between processes, or which come after the program has connected its processes; and what lies in files that
+    name nothing which only several processes need: it counts there if a function leads to it that asks which process
+    it is.
     """
 
     def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
@@ -81,7 +80,6 @@ class DoneByAllSearch:
         self.content = content
         self.preview = preview
         self.control = evaluator.once(Control)
-        self._gatherers = frozenset(name.rpartition(".")[2] for name in reading().gatherers)
         self._asking = upstream(evaluator.project, self.reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
         self._unset: dict[FunctionRef, dict[str, Reason]] = {}
@@ -106,35 +104,64 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
                     continue
-                gathers = self._gathers_before(frame, number) if writes and here else None
-                own = self._own_content(frame, number, call) if writes and here and gathers is None else None
-                sure = here and bool(self.preview or (gathers or own if writes else self.multi.needs(ref.path)))
-                if not (sure or self._connecting) or self._is_for_one(frame, call, writes):
+                if not (here or self._connecting) or self._is_for_one(frame, call, writes):
                     continue
                 path = self._reached_by_all(frame, number, self._concerns)
                 if path is None:
                     continue
-                site, expected = Site(ref, number), writes and handles(self.ev, frame, number, "OSError", "IOError")
-                connects = self._connected_before(site, *path) if not (gathers or own or expected) else None
+                way = (Site(ref, number), *path)
+                own = self._own_content(frame, number, call) if writes and here else None
+                meets = self._met_on(way) if writes and here and own is None else None
+                sure = here and bool(self.preview or (meets or own if writes else self.multi.needs(ref.path)))
+                expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
+                connects = self._connected_before(way) if not (meets or own or expected) else None
                 if sure or connects is not None:
-                    yield DoneByAll(site, known.name, writes, path=path, gathers=gathers, own=own, connects=connects)
+                    yield DoneByAll(way[0], known.name, writes, path=path, meets=meets, own=own, connects=connects)
 
     def _concerns(self, ref: FunctionRef) -> bool:
-        """Whether a function is of several processes: it needs them, asks for them, or leads to where they connect."""
-        return self.multi.needs(ref.path) or ref in self._asking or ref in self._connecting
+        """Whether a function is of several processes: it needs them, asks for them, meets, or leads to connecting."""
+        known = self.multi.needs(ref.path) or ref in self._asking or ref in self._connecting
+        return known or any(each.everyone for each in self.effects.of_function(self.ev.free_frame(ref)))
 
-    def _connected_before(self, *path: Site) -> Site | None:
+    def _met_on(self, way: tuple[Site, ...]) -> Site | None:
+        """A call that all processes make on the way to a write, before it or after.
+
+        Where the writer tests for the file, or expects to fail, it tells nothing but what is always done before.
+        """
+        frame, written = self.ev.free_frame(way[0].ref), way[0].number
+        tests = decided(self.content, self.control, frame, (written,), None, "", lambda found: found.kind == "files")
+        careful = tests is not None or handles(self.ev, frame, written, "OSError", "IOError")
+
+        def meets(frame: Frame, number: int, call: s.Call, at: int) -> bool:
+            made = (
+                ()
+                if careful and not frame.code.always_before(number, at)
+                else self.effects.of_call(frame, number, call)
+            )
+            return any(each.everyone and not each.checkpoint for each in made)
+
+        return self._call_on(way[:1] if careful else way, meets)
+
+    def _connected_before(self, way: tuple[Site, ...]) -> Site | None:
         """A call on a way, in whichever case, by which the program has connected its processes, or a function of it."""
-        for at in path if self._connecting else ():
+
+        def connects(frame: Frame, number: int, call: s.Call, at: int) -> bool:
+            called = {each.ref for each in self.ev.value(frame, call.function) if isinstance(each, FunctionValue)}
+            known = called & self._connecting or self.ev.may_call(frame, call, *startup().initialize)
+            return number < at and bool(known)
+
+        return self._call_on(way, connects) if self._connecting else None
+
+    def _call_on(self, way: tuple[Site, ...], counts: Callable[[Frame, int, s.Call, int], bool]) -> Site | None:
+        """The first call on a way that counts, and that one run can make as well as the step of the way beside it."""
+        for at in way:
             frame = self.ev.free_frame(at.ref)
             block_of, flow = frame.code.function.block_of, frame.code.flow
-            for earlier, call in frame.code.of_kind(s.Call):
-                block = block_of[at.number]
-                if earlier >= at.number or block not in flow.reachable(block_of[earlier]):
-                    continue
-                called = {each.ref for each in self.ev.value(frame, call.function) if isinstance(each, FunctionValue)}
-                if called & self._connecting or self.ev.may_call(frame, call, *startup().initialize):
-                    return Site(at.ref, earlier)
+            after = flow.reachable(block_of[at.number])
+            for number, call in frame.code.of_kind(s.Call):
+                one_run = block_of[number] in after or block_of[at.number] in flow.reachable(block_of[number])
+                if number != at.number and one_run and counts(frame, number, call, at.number):
+                    return Site(at.ref, number)
         return None
 
     def _without(self, frame: Frame) -> Iterator[DoneByAll]:
@@ -220,14 +247,6 @@ class DoneByAllSearch:
                 return found.then(Site(frame.ref, branch.test), "whether it is set depends on this")
         return None
 
-    def _gathers_before(self, frame: Frame, number: int) -> Site | None:
-        """A call by which all processes have gathered something whenever a function comes to an operation."""
-        for earlier, call in frame.code.of_kind(s.Call):
-            made = self.effects.of_call(frame, earlier, call) if frame.code.always_before(earlier, number) else ()
-            if any(each.everyone and each.name in self._gatherers for each in made):
-                return Site(frame.ref, earlier)
-        return None
-
     def _is_open(self, frame: Frame, call: s.Call) -> bool:
         """Whether a call writes into what is open already: a file, whose path has been judged, or memory."""
         code = frame.code
@@ -271,7 +290,7 @@ class DoneByAllSearch:
             further: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {}
             for (at, place, several), path in latest.items():
                 if any(
-                    decided(self.content, self.control, inside, places, None, asks, _tells_apart) is not None
+                    decided(self.content, self.control, inside, places, None, asks, _leaves_out) is not None
                     for inside, places in ((at, (place,)), *_definition(at))
                 ):
                     continue
@@ -299,6 +318,11 @@ def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
     if frame.outer is not None:
         made = frame.outer.code.of_kind(s.MakeFunction)
         yield frame.outer, tuple(number for number, each in made if each.function == frame.ref.index)
+
+
+def _leaves_out(reason: Reason) -> bool:
+    """Whether a condition tells the processes apart, and not only the moments at which each of them does it."""
+    return _tells_apart(reason) and not tells_when(reason)
 
 
 def _tells_apart(reason: Reason | None) -> bool:

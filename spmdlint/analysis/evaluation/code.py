@@ -45,7 +45,7 @@ _STATES: dict[type, int] = {
 _DEFAULTING = frozenset(("setdefault",))
 _SILENT = (s.Parameter, s.Store, s.Const)
 _CALL, _RETURN = (s.Call,), (s.Return,)
-_ENTERING = (s.Call, s.Collected)
+_ENTERING = (s.Call, s.Enter, s.Collected)
 _STARTING = (s.Import, s.MakeClass, s.Call)
 
 
@@ -245,7 +245,7 @@ class Code(Operations):
 
     @cached_property
     def visited(self) -> tuple[tuple[int, ...], ...]:
-        """The calls and comprehensions in each block, in order: the operations that may enter other functions."""
+        """The calls, ``with`` and comprehensions in each block, in order: the operations that may enter functions."""
         return self.in_blocks(_ENTERING)
 
     @cached_property

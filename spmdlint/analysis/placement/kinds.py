@@ -60,6 +60,8 @@ ELEMENTS = "elements"
 _ITERATING = ("__next__", "__iter__")
 _ENTRIES = frozenset(("items",))
 _KEYS = "keys"
+SPEC = "spec"
+"""The kind of a reason for a spec; that for an array which is made with it is of another kind."""
 
 
 class Question(Struct, frozen=True):
@@ -360,7 +362,7 @@ class Lives(Property):
         counts = named & ({False, None} if self.other else {True})
         made = certain(specs) if specs is not None else None
         site = made.site if isinstance(made, Applied) else Site(frame.ref, number)
-        return Reason(site, "this spec is for it", "spec") if counts else None
+        return Reason(site, "this spec is for it", SPEC) if counts else None
 
     def _over(self, frame: Frame, mesh: int, said: Reason | None, site: Site) -> Reason | None:
         """The place of arrays over a mesh. ``said``: why their spec may split them, or, for ``other``, may not."""
@@ -376,7 +378,11 @@ class Lives(Property):
         )
 
     def _placed(self, origins: Origins, frame: Frame, number: int, sharding: int, known: Known | None) -> Reason | None:
-        """The place of an array that is made with a sharding."""
+        """The place of an array that is made with a sharding, or on a device."""
+        if self._ask(OWN_DEVICES, frame, sharding, other=False) is not None:
+            own = self._is("own", frame, number, "it is put on a device of this process")
+            if own is not None or self._ask(OWN_DEVICES, frame, sharding, other=True) is None:
+                return own
         if self.asked is SPANS and known is not None and known.gives_global:
             if self.other:
                 return self._ask(OWN, frame, sharding, other=False)

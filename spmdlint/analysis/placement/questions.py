@@ -20,6 +20,7 @@ from spmdlint.analysis.placement.kinds import (
     QUESTIONS,
     ROWS,
     SPANS,
+    SPEC,
     SPLIT,
     Lives,
     Question,
@@ -69,8 +70,9 @@ class Placement:
         self._last = frozenset(name.rpartition(".")[2] for name in combining)
 
     def likely(self, asked: Question, frame: Frame, number: int) -> Reason | None:
-        """Why a value may live in one of some places."""
-        return self._walks[asked, False].why(frame, number)
+        """Why a value may live in one of some places; a spec, which says where arrays live, is none."""
+        found = self._walks[asked, False].why(frame, number)
+        return found if found is None or found.kind != SPEC else None
 
     def surely(self, asked: Question, frame: Frame, number: int) -> Reason | None:
         """Why a value certainly lives in one of some places."""

@@ -49,7 +49,7 @@ from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengt
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.reason import of_kind, surest
 from spmdlint.analysis.variance.rounds import left_early, of_loop, of_round, side_by_side
-from spmdlint.analysis.variance.sources import NUMBERS, Counters, Sources, drawn, source_function
+from spmdlint.analysis.variance.sources import NUMBERS, Sources, drawn, source_function
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.elements import elements
 from spmdlint.knowledge.files import names
@@ -86,7 +86,6 @@ class Variance(Property):
         self.spans = spans
         self.knowledge = sources.knowledge
         self.raised = Raised(sources.ev)
-        self.counters = Counters(sources.ev, sources.reach, control)
         self.sources = sources
         self.control = control
         self.handed = handed
@@ -317,9 +316,7 @@ class Variance(Property):
                 return found
             if callee.name == reading().next:
                 taken = self._own_part(frame, number) or self._likely(frame, number)
-                taken = (
-                    taken or self._yielded(origins, frame, number) or self.counters.skewed(origins, frame, operation)
-                )
+                taken = taken or self._yielded(origins, frame, number)
                 if taken is not None:
                     return taken
             owner = self.knowledge.get(callee.name.rpartition(".")[0]) if known is None else None

@@ -1,7 +1,7 @@
 """Sources of variance: names, calls and methods that differ between processes, as the knowledge base says.
 
-Also an element of `jax.local_devices()`, counters that only some processes advance, numbers drawn from a generator with
-a seed of its own (data of a process, which do not tell which one it is), and ranks of libraries such as MPI.
+Also an element of `jax.local_devices()`, numbers drawn from a generator with a seed of its own (data of a process,
+which do not tell which one it is), and ranks of libraries such as MPI.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason
 from spmdlint.heuristics.multiprocess import MultiProcess
@@ -55,8 +54,6 @@ _TOLD: Mapping[Variable, str] = {
 _OF_JAX = names("jax_family")
 NUMBERS = frozenset(("id", "process_index", "coords"))
 """Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
-_COUNTERS = names("counters")
-_NEXT = frozenset(("next",))
 _Seed: TypeAlias = tuple[Site, str]
 """A call that seeds a generator, and the parameter by which it does."""
 
@@ -379,55 +376,4 @@ class OwnDevice(Property):
             return CONTINUE
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
             return CONTINUE
-        return None
-
-
-class Counters:
-    """Knows where each counter of the project is advanced. One per run."""
-
-    def __init__(self, evaluator: Evaluator, reach: Reach, control: Control) -> None:
-        self.ev = evaluator
-        self.reach = reach
-        self.control = control
-
-    def skewed(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
-        """Why a call of ``next`` returns a different number on some processes. ``origins`` is the content facet."""
-        for site in self._made(frame, operation):
-            for number, ref in self._advanced.get(site, ()):
-                found = self._guard(origins, self.ev.free_frame(ref), number, _DEPTH)
-                if found is not None:
-                    text = "only some processes take a number from this counter here"
-                    return found.then(Site(ref, number), text)
-        return None
-
-    def _made(self, frame: Frame, operation: s.Call) -> list[Site]:
-        """The places that make the counters which a call of ``next`` may advance."""
-        given = self.ev.value(frame, operation.arguments[0].value) if operation.arguments else ()
-        return sorted(value.site for value in given if isinstance(value, Applied) and value.name in _COUNTERS)
-
-    @cached_property
-    def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
-        """The calls that advance each counter, by the place that makes the counter."""
-        found: dict[Site, list[tuple[int, FunctionRef]]] = {}
-        for ref in self.reach.calling((reading().next,)):
-            frame = self.ev.free_frame(ref)
-            for number, call in frame.code.calls_named(_NEXT).items():
-                if self.ev.may_call(frame, call, reading().next):
-                    for site in self._made(frame, call):
-                        found.setdefault(site, []).append((number, ref))
-        return found
-
-    def _guard(self, origins: Origins, frame: Frame, number: int, depth: int) -> Reason | None:
-        """Why an operation runs on some processes only: a branch around it, or around a call of its function."""
-        for branch in self.control.choosing(frame, (number,), None):
-            found = origins.why(frame, branch.test)
-            if found is not None and found.kind == "identity":
-                return found
-        if depth == 0:
-            return None
-        for edge in self.reach.callers.get(frame.ref, ()):
-            if edge.target.way == "call" and edge.caller.ref != frame.ref:
-                found = self._guard(origins, self.ev.free_frame(edge.caller.ref), edge.number, depth - 1)
-                if found is not None:
-                    return found
         return None

@@ -147,7 +147,7 @@ class Process:
     # -- control flow
 
     def _run(self, active: Activation, arguments: Mapping[str, Any]) -> Any:
-        function, block, entered = active.function, s.ENTRY, "next"
+        function, block, entered, returned = active.function, s.ENTRY, "next", None
         for place, parameter in active.frame.code.of_kind(s.Parameter):
             if parameter.name in arguments:
                 active.values[place] = arguments[parameter.name]
@@ -157,8 +157,9 @@ class Process:
             here = function.blocks[block]
             for number in here.operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Return):
-                    return None if operation.value is None else active.values[operation.value]
+                if isinstance(operation, s.Return):  # what cleans up comes after it
+                    returned = None if operation.value is None else active.values[operation.value]
+                    continue
                 raised = operation.exception if isinstance(operation, s.Raise) else None
                 if raised is not None and is_quiet(self.ev, active.frame, raised):
                     raise ExitedError
@@ -167,7 +168,7 @@ class Process:
                     continue
                 self._do(active, number, operation)
             block, entered = self._next(active, block)
-        return None
+        return returned
 
     def _enter(self, active: Activation, number: int, operation: s.Next, entered: str) -> None:
         if operation.asynchronous:
