@@ -67,9 +67,7 @@ class DoneByAllSearch:
     """Finds the calls in programs of several processes that nothing leaves to one of them. One per run.
 
     With ``preview`` also all files, and not only those on whose way all processes make a parallel call, whose content
-    differs between processes, or which come after the program has connected its processes; and what lies in files that
-    name nothing which only several processes need: it counts there if a function leads to it that asks which process
-    it is.
+    differs between processes, or which come after the program has connected its processes.
     """
 
     def __init__(self, effects: Effects, multi: MultiProcess, content: Origins, *, preview: bool) -> None:
@@ -80,7 +78,6 @@ class DoneByAllSearch:
         self.content = content
         self.preview = preview
         self.control = evaluator.once(Control)
-        self._asking = upstream(evaluator.project, self.reach, startup().asks) if preview else frozenset[FunctionRef]()
         setters = {known.set_by for known in evaluator.knowledge.functions.values() if known.set_by}
         self._unset: dict[FunctionRef, dict[str, Reason]] = {}
         self._starting = upstream(evaluator.project, self.reach, setters)
@@ -111,16 +108,16 @@ class DoneByAllSearch:
                     continue
                 way = (Site(ref, number), *path)
                 own = self._own_content(frame, number, call) if writes and here else None
-                meets = self._met_on(way) if writes and here and own is None else None
-                sure = here and bool(self.preview or (meets or own if writes else self.multi.needs(ref.path)))
+                meets = self._met_on(way) if here and own is None else None
+                sure = here and bool(self.preview or meets or own or (not writes and self.multi.needs(ref.path)))
                 expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
                 connects = self._connected_before(way) if not (meets or own or expected) else None
                 if sure or connects is not None:
                     yield DoneByAll(way[0], known.name, writes, path=path, meets=meets, own=own, connects=connects)
 
     def _concerns(self, ref: FunctionRef) -> bool:
-        """Whether a function is of several processes: it needs them, asks for them, meets, or leads to connecting."""
-        known = self.multi.needs(ref.path) or ref in self._asking or ref in self._connecting
+        """Whether a function is of several processes: its file needs them, it meets, or it leads to connecting."""
+        known = self.multi.needs(ref.path) or ref in self._connecting
         return known or any(each.everyone for each in self.effects.of_function(self.ev.free_frame(ref)))
 
     def _met_on(self, way: tuple[Site, ...]) -> Site | None:
@@ -283,16 +280,19 @@ class DoneByAllSearch:
 
         A function on the way is one that it ``concerns``.
         """
-        asks = "whether it is done depends on this"
         latest: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {(frame, number, False): ()}
         seen = set(latest)
         for _ in range(_CALLERS):
             further: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {}
             for (at, place, several), path in latest.items():
-                if any(
-                    decided(self.content, self.control, inside, places, None, asks, _leaves_out) is not None
+                decides = [
+                    decided(self.content, self.control, inside, places, None, "", _leaves_out)
                     for inside, places in ((at, (place,)), *_definition(at))
-                ):
+                ]
+                method = at.code.operations[getattr(at.code.operations[place], "function", place)]
+                if path and isinstance(method, s.Attribute):  # an object that only some processes have
+                    decides.append(of_kind(self.content.why(at, method.base), "identity", "group"))
+                if any(decides):
                     continue
                 several = several or concerns(at.ref)
                 callers = self.reach.callers.get(at.ref, ())
