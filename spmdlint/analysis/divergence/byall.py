@@ -40,6 +40,8 @@ _IN_MEMORY = names("files_in_memory")
 _ALIKE = frozenset(("data", "files", "listing", "records", "set", "shuffled", STAMP))
 _Unset: TypeAlias = tuple[int, str, Reason, bool]
 """A use of what some processes lack, what that is, why they do, and whether it is a name or a field of the program."""
+_Step: TypeAlias = tuple[Frame, int, bool, tuple[Site, ...]]
+"""A call on a way, whether a function before it is of several processes, and the first call of the way."""
 _CALLERS = 8
 """How many levels of callers are asked for the process."""
 
@@ -48,8 +50,9 @@ class DoneByAll(Struct, frozen=True):
     """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
 
     ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
-    ``path`` are the calls that lead there, the nearest first; ``meets`` is a call on this way that all processes make,
-    ``own`` why what each of them writes is its own, and ``connects`` where they are connected before in any case.
+    ``path`` are the calls that lead there, the nearest first, and other calls of its function; ``meets`` is a call on
+    this way that all processes make, ``own`` why what each of them writes is its own, and ``connects`` where they are
+    connected before in any case.
     """
 
     site: Site
@@ -101,19 +104,20 @@ class DoneByAllSearch:
                 writes = known.once == "file"  # what can read as well writes if its mode says so
                 if writes and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
                     continue
-                if not (here or self._connecting) or self._is_for_one(frame, call, writes):
+                if self._is_for_one(frame, call, writes):
                     continue
-                path = self._reached_by_all(frame, number, self._concerns)
-                if path is None:
-                    continue
-                way = (Site(ref, number), *path)
                 own = self._own_content(frame, number, call) if writes and here else None
-                meets = self._met_on(way) if here and own is None else None
-                sure = here and bool(self.preview or meets or own or (not writes and self.multi.needs(ref.path)))
                 expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
-                connects = self._connected_before(way) if not (meets or own or expected) else None
-                if sure or connects is not None:
-                    yield DoneByAll(way[0], known.name, writes, path=path, meets=meets, own=own, connects=connects)
+                paths = list(self._reached_by_all(frame, number, self._concerns))
+                for path, anyway in (*((each, False) for each in paths), *((each, self.preview) for each in paths[:1])):
+                    way = (Site(ref, number), *path)
+                    meets = self._met_on(way) if here and own is None else None
+                    sure = here and bool(anyway or meets or own or (not writes and self.multi.needs(ref.path)))
+                    connects = self._connected_before(way) if not (meets or own or expected) else None
+                    if sure or connects is not None:
+                        led = (*path, *(other[0] for other in paths if other[:1] != path[:1]))
+                        yield DoneByAll(way[0], known.name, writes, path=led, meets=meets, own=own, connects=connects)
+                        break
 
     def _concerns(self, ref: FunctionRef) -> bool:
         """Whether a function is of several processes: its file needs them, it meets, or it leads to connecting."""
@@ -130,12 +134,9 @@ class DoneByAllSearch:
         careful = tests is not None or handles(self.ev, frame, written, "OSError", "IOError")
 
         def meets(frame: Frame, number: int, call: s.Call, at: int) -> bool:
-            made = (
-                ()
-                if careful and not frame.code.always_before(number, at)
-                else self.effects.of_call(frame, number, call)
-            )
-            return any(each.everyone and not each.checkpoint for each in made)
+            if careful and not frame.code.always_before(number, at):
+                return False
+            return any(each.everyone and not each.checkpoint for each in self.effects.of_call(frame, number, call))
 
         return self._call_on(way[:1] if careful else way, meets)
 
@@ -171,7 +172,7 @@ class DoneByAllSearch:
                 continue
             # What a file does when it runs; of another function nobody knows on which processes it is called.
             program = self._starting.__contains__ if not bound else (lambda at: at.index == 0) if "." in name else bool
-            path = self._reached_by_all(frame, number, program)
+            path = next(self._reached_by_all(frame, number, program), None)
             asks = s.Const(name.rpartition(".")[2])  # hasattr(self, "name")
             asking = (asks in self.ev.code(at.ref).operations for at in (Site(frame.ref, number), *(path or ())))
             if path is not None and not any(asking):
@@ -275,16 +276,16 @@ class DoneByAllSearch:
 
     def _reached_by_all(
         self, frame: Frame, number: int, concerns: Callable[[FunctionRef], bool]
-    ) -> tuple[Site, ...] | None:
-        """The calls by which a call is reached on some way on which no condition tells the processes apart, if any.
+    ) -> Iterator[tuple[Site, ...]]:
+        """Ways to a call with a function that it ``concerns``, on which no condition tells the processes apart.
 
-        A function on the way is one that it ``concerns``.
+        A way is the calls that lead there, the nearest first; of each nearest one there is one way.
         """
-        latest: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {(frame, number, False): ()}
-        seen = set(latest)
+        latest: dict[_Step, tuple[Site, ...]] = {(frame, number, False, ()): ()}
+        seen, told = set(latest), set[tuple[Site, ...]]()
         for _ in range(_CALLERS):
-            further: dict[tuple[Frame, int, bool], tuple[Site, ...]] = {}
-            for (at, place, several), path in latest.items():
+            further: dict[_Step, tuple[Site, ...]] = {}
+            for (at, place, several, begun), path in latest.items():
                 decides = [
                     decided(self.content, self.control, inside, places, None, "", _leaves_out)
                     for inside, places in ((at, (place,)), *_definition(at))
@@ -292,19 +293,18 @@ class DoneByAllSearch:
                 method = at.code.operations[getattr(at.code.operations[place], "function", place)]
                 if path and isinstance(method, s.Attribute):  # an object that only some processes have
                     decides.append(of_kind(self.content.why(at, method.base), "identity", "group"))
-                if any(decides):
+                if begun in told or any(decides):
                     continue
-                several = several or concerns(at.ref)
                 callers = self.reach.callers.get(at.ref, ())
                 edges = [edge for edge in callers if not is_test(edge.caller.ref.path, self.ev.project.roots[-1])]
-                if not edges and several:
-                    return path
+                if (several := several or concerns(at.ref)) and not edges:
+                    told.add(begun)
+                    yield path
                 block = at.code.function.block_of[place]
                 for edge in (each for each in edges if block in self.ev.live_blocks(each.target.frame)):
-                    further.setdefault((edge.caller, edge.number, several), (*path, edge.site))
+                    further.setdefault((edge.caller, edge.number, several, begun or (edge.site,)), (*path, edge.site))
             latest = {step: path for step, path in further.items() if step not in seen}
             seen |= latest.keys()
-        return None
 
 
 def _may_be_left_out(frame: Frame, number: int) -> bool:
