@@ -50,6 +50,7 @@ class Target(Struct, frozen=True):
     library: str = ""
 
 
+PASSING = ("call", "transform")  # the ways on which a function gets what the call passes, as it is
 MAX_LEAVES = 24
 """The most leaves of a pytree with which a function is followed individually."""
 MAX_WRAPPED = 6

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from spmdlint.analysis.callgraph.calls import PASSING
 from spmdlint.analysis.callgraph.constructed import method_frames
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.getters import Implied
@@ -146,7 +147,7 @@ class Terms:
         """The term of a call of a function of the project."""
         arguments = self.ev.arguments(frame, operation)
         targets = self.effects.calls.targets(callee, arguments, frame.depth + 1)
-        inner = (self.of_function(target.frame) for target in targets if target.way in ("call", "transform"))
+        inner = (self.of_function(target.frame) for target in targets if target.way in PASSING)
         return sequence(*(_through(term, Site(frame.ref, number)) for term in inner))
 
 

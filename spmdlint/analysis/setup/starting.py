@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.calls import PASSING, Calls
 from spmdlint.analysis.callgraph.entries import imported, upstream
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -291,7 +291,7 @@ class Starting:
     ) -> Iterator[Event]:
         arguments: Arguments = self.ev.arguments(frame, operation)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
-            if target.way in ("call", "transform"):
+            if target.way in PASSING:
                 yield from self._below(site, target.frame)
 
     def _library(self, frame: Frame, site: Site, name: str) -> Iterator[Event]:

@@ -149,9 +149,8 @@ def _where_made(ev: Evaluator, partial: Applied, name: str, free: list[str]) -> 
 
 def _binds_first(callee: Value) -> bool:
     """Whether a callee passes its first argument itself: a class its new object, a bound method its receiver."""
-    return isinstance(callee, (ClassValue, Instance)) or (
-        isinstance(callee, FunctionValue) and callee.receiver is not None
-    )
+    bound = isinstance(callee, (FunctionValue, Applied)) and callee.receiver is not None
+    return bound or isinstance(callee, (ClassValue, Instance))
 
 
 def is_partial(ev: Evaluator, applied: Applied) -> bool:

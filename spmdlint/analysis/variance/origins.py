@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, overload
 
-from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.calls import PASSING, Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.elements import changed_fields, fields, returns
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -638,7 +638,7 @@ class Origins:
             calls = [(edge.caller, edge.number) for edge in self._calls_of(frame.ref)]
         else:  # a decorator's function is another one for each that it decorates
             entering = self.reach.callers.get(frame.ref, ())
-            calls = [(e.caller, e.number) for e in entering if e.target.way == "call" and e.target.frame is frame]
+            calls = [(e.caller, e.number) for e in entering if e.target.way in PASSING and e.target.frame is frame]
         operations = [(caller, caller.code.operations[number]) for caller, number in calls]
         return [(caller, call) for caller, call in operations if isinstance(call, s.Call)]
 
@@ -663,7 +663,7 @@ class Origins:
             # What a test passes says nothing of the program.
             tests = is_test(ref.path, root)
             entering = [e for e in entering if tests or not is_test(e.caller.ref.path, root)]
-            edges = [e for e in entering if e.target.way == "call" and e.caller.ref != ref]
+            edges = [e for e in entering if e.target.way in PASSING and e.caller.ref != ref]
             free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
             once: dict[tuple[Site, Frame | None], CallEdge] = {}
             for edge in edges:

@@ -1,7 +1,6 @@
 """Sources of variance: names, calls and methods that differ between processes, as the knowledge base says.
 
-Also an element of `jax.local_devices()`, numbers drawn from a generator with a seed of its own (data of a process,
-which do not tell which one it is), and ranks of libraries such as MPI.
+Also elements of `jax.local_devices()`, what a generator with a seed of its own draws (data), and ranks, as of MPI.
 """
 
 from __future__ import annotations
