@@ -55,7 +55,7 @@ class Checks:
         """Act on the decision of the job about its checks; returns whether it is checked."""
         self.joining = None
         if not decision.checked:
-            words = f"the runtime checks are off in all processes: {decision.reason}. {decision.advice}"
+            words = f"the runtime checks are off in all processes: {decision.reason.rstrip('.')}. {decision.advice}"
             self.stand_down(words, tell=False)
         return decision.checked
 

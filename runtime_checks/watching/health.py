@@ -48,7 +48,11 @@ class Health:
             return
         if self._tested_at is not None and now - self._tested_at < AGAIN:
             return
-        if self.interception is None or not self._checks.active or not devices_are_up():
+        if not self._checks.active:
+            if self._tested_at is None:
+                self.result = "not run: the checks are off"  # for good: who waits for a result need not go on
+            return
+        if self.interception is None or not devices_are_up():
             return
         self._tested_at = now
         off = [name for name in TESTED if self._own.layers.get(name, "on") != "on"]
