@@ -118,9 +118,9 @@ class MultiProcess:
     def _signs(self, path: Path) -> tuple[s.Operation, ...]:
         if (known := self._found.get(path)) is None:
             module = self.project.modules[path]
-            functions = () if module.words.isdisjoint(_WORDS) else module.summary.functions
-            known = tuple(o for each in functions for o in each.operations if self._is_sign(path, each, o))
-            self._found[path] = known
+            other = "torch" in module.words and "jax" not in module.words  # PyTorch names its processes alike
+            functions = () if other or module.words.isdisjoint(_WORDS) else module.summary.functions
+            self._found[path] = known = tuple(o for f in functions for o in f.operations if self._is_sign(path, f, o))
         return known
 
     def _is_sign(self, path: Path, function: s.Function, operation: s.Operation) -> bool:

@@ -110,24 +110,16 @@ class AbstractMethods:
     def _is_abstract(self, ref: FunctionRef) -> bool:
         """Whether a method is marked as abstract, or does nothing but raise NotImplementedError."""
         cls = self.ev.project.enclosing_class(ref)
-        return cls is not None and (self._is_marked(cls, ref.index) or self._refuses(ref) or self._is_stub(ref))
+        if cls is None:
+            return False
+        marked = not _MARKS.isdisjoint(self.ev.decorators(ref, self.ev.free_frame(cls)))
+        return marked or self._refuses(ref) or self._is_stub(ref)
 
     def _is_stub(self, ref: FunctionRef) -> bool:
         """Whether a method has no body but ``...`` and perhaps a docstring."""
         code = self.ev.code(ref)
         empty = all(isinstance(o, (s.Const, s.Parameter, s.Store, s.Return)) for o in code.operations)
         return empty and any(o.value is ... for _, o in code.of_kind(s.Const))
-
-    def _is_marked(self, cls: FunctionRef, method: int) -> bool:
-        frame = self.ev.free_frame(cls)
-        operations = frame.code.operations
-        for _, call in frame.code.of_kind(s.Call):
-            made = operations[call.arguments[0].value] if call.decorator and call.arguments else None
-            if isinstance(made, s.MakeFunction) and made.function == method:
-                mark = self.ev.callee(frame, call)
-                if isinstance(mark, External) and mark.name in _MARKS:
-                    return True
-        return False
 
     def _refuses(self, ref: FunctionRef) -> bool:
         frame = self.ev.free_frame(ref)

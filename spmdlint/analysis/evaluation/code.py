@@ -337,21 +337,20 @@ class Code(Operations):
         return {made.body: made for _, made in self.of_kind(s.MakeClass)}
 
     @cached_property
-    def class_decorators(self) -> dict[int, tuple[s.Call, ...]]:
-        """The decorators of each class that is defined here, innermost first, by the number of the class body."""
+    def decorators(self) -> dict[int, tuple[s.Call, ...]]:
+        """The decorators of each function and class that is defined here, innermost first, by its number."""
         found: dict[int, list[s.Call]] = {}
-        if not self.made_classes:
-            return {}
-        decorated: dict[int, int] = {}  # for each operation, the class that it makes or decorates
-        for number, operation in enumerate(self.operations):
-            if isinstance(operation, s.MakeClass):
-                decorated[number] = operation.body
-            elif isinstance(operation, s.Call) and operation.decorator and operation.arguments:
-                body = decorated.get(operation.arguments[0].value)
-                if body is not None:
-                    decorated[number] = body
-                    found.setdefault(body, []).append(operation)
-        return {body: tuple(calls) for body, calls in found.items()}
+        decorated: dict[int, int] = {}  # for each operation, the function or class that it makes or decorates
+        for number, call in self.of_kind(s.Call):
+            if call.decorator and call.arguments:
+                given = call.arguments[0].value
+                made = self.operations[given]
+                inner = made.body if isinstance(made, s.MakeClass) else decorated.get(given)
+                inner = made.function if isinstance(made, s.MakeFunction) else inner
+                if inner is not None:
+                    decorated[number] = inner
+                    found.setdefault(inner, []).append(call)
+        return {inner: tuple(calls) for inner, calls in found.items()}
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation import comprehension, displays, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
 from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
@@ -56,6 +58,7 @@ from spmdlint.analysis.evaluation.values import (
     truth,
 )
 from spmdlint.knowledge.elements import Deed
+from spmdlint.knowledge.files import names
 from spmdlint.knowledge.load import Kind, Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
@@ -65,6 +68,7 @@ Made = TypeVar("Made")
 MAX_DEPTH = 12  # nested frames
 _NONE, _NO_ARGUMENTS = one(Constant(None)), Arguments()
 Decisions = tuple[tuple[int, bool], ...]
+_CONFIGURED = frozenset(names("configured"))
 _AHEAD = ("lower", "compile")
 """The methods that compile a function ahead of time, one after the other."""
 _MADE = frozenset((s.MakeFunction, s.MakeClass))
@@ -196,6 +200,12 @@ class Evaluator(Frames):
     def callee(self, frame: Frame, call: s.Operation | None) -> Value | None:
         """What a call certainly runs; None if it is not known, or may be one of several."""
         return certain(self.value(frame, call.function)) if isinstance(call, s.Call) else None
+
+    def decorators(self, ref: FunctionRef, outer: Frame | None) -> set[str]:
+        """The names in libraries of what decorates a function or class, where that is defined, or makes what does."""
+        calls = outer.code.decorators.get(ref.index, ()) if outer is not None else ()
+        found = {_library_name(value) for call in calls if outer for value in self.value(outer, call.function)}
+        return {name for name in found if name is not None}
 
     def kind(self, value: Value | None) -> Kind | None:
         """What kind of a function of a library a value is, or was made by."""
@@ -403,10 +413,8 @@ class Evaluator(Frames):
 
     def _is_of_unknown_library(self, value: Value) -> bool:
         """Whether a value comes from a library of which nothing is known."""
-        while isinstance(value, (Called, Member)):
-            value = value.function if isinstance(value, Called) else value.base
-        library = value.name.partition(".")[0] if isinstance(value, (External, Applied)) else None
-        return library is not None and library not in self.knowledge.libraries
+        name = _library_name(value)
+        return name is not None and name.partition(".")[0] not in self.knowledge.libraries
 
     def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
         """The evaluated arguments of a call."""
@@ -436,6 +444,8 @@ class Evaluator(Frames):
 
     def call(self, callee: Value, arguments: Arguments, site: Site, frame: Frame) -> Values:
         """The possible results of calling a value."""
+        if isinstance(callee, (FunctionValue, ClassValue)) and self.decorators(callee.ref, callee.outer) & _CONFIGURED:
+            arguments = replace(arguments, open=True)  # a file of settings may pass what the call leaves out
         if isinstance(callee, FunctionValue):
             inner = self.entered_frame(callee, arguments, frame.depth + 1)
             found = self.returned(inner) if inner is not None else ANYTHING
@@ -612,6 +622,13 @@ class Evaluator(Frames):
         receiver = function.receiver or made.receiver
         bound = FunctionValue(function.ref, function.outer, receiver) if receiver is not None else function
         return self.entered_frame(bound, self.arguments(frame, call), frame.depth + 1)
+
+
+def _library_name(value: Value) -> str | None:
+    """The name in a library of what a value is, comes from, or is a method of."""
+    while isinstance(value, (Called, Member)):
+        value = value.function if isinstance(value, Called) else value.base
+    return value.name if isinstance(value, (External, Applied)) else None
 
 
 def _called(frame: Frame, number: int, values: Values) -> Values:

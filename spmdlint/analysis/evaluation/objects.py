@@ -129,21 +129,13 @@ class Objects:
 
     def has_fields(self, cls: ClassValue) -> bool:
         """Whether the annotated fields of the class are the parameters of its constructor."""
-        if any(map(_makes_fields, self.library_bases(cls))):
-            return True
-        if cls.outer is None:
-            return False
-        return any(
-            self._is_field_maker(cls.outer, call) for call in cls.outer.code.class_decorators.get(cls.ref.index, ())
-        )
+        decorators = self.ev.decorators(cls.ref, cls.outer)
+        makers = (*self.library_bases(cls), *decorators)
+        return any(map(_makes_fields, makers)) or any(name.endswith(".dataclass") for name in decorators)
 
     def _constructed(self, cls: ClassValue) -> bool:
         """Whether the constructor of the class is generated from its fields, and not written by hand."""
         return self.has_fields(cls) and not any("__init__" in self.project.methods(c.ref) for c in self.lineage(cls))
-
-    def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
-        names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
-        return any(_makes_fields(name) or name.endswith(".dataclass") for name in names)
 
     def attribute_stores(self, ref: FunctionRef) -> dict[str, list[tuple[FunctionRef, int]]]:
         """The operations in the methods of a class that store to attributes of their receiver."""

@@ -6,7 +6,7 @@ A guard need not be around the code itself: a function is guarded if it is made 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import catches, expects_failure, handles
@@ -56,18 +56,9 @@ class Guards:
         made = [n for n, each in enumerate(self.ev.function(outer).operations) if _makes(each, function)]
         if made and all(self._here(outer, number) for number in made):
             return True
-        return self._decorated(outer, made) or self._named_under_guards(ref, function) or self._function(outer.ref)
-
-    def _decorated(self, outer: Frame, made: Iterable[int]) -> bool:
-        decorated = set(made)
-        for number, operation in enumerate(self.ev.function(outer).operations):
-            if not isinstance(operation, s.Call) or not operation.decorator:
-                continue
-            if any(argument.value in decorated for argument in operation.arguments):
-                decorated.add(number)
-                if self._asks(outer, operation.function):
-                    return True
-        return False
+        if any(self._asks(outer, call.function) for call in outer.code.decorators.get(ref.index, ())):
+            return True
+        return self._named_under_guards(ref, function) or self._function(outer.ref)
 
     def _named_under_guards(self, ref: FunctionRef, function: s.Function) -> bool:
         if function.kind not in ("function", "class"):

@@ -143,16 +143,8 @@ class Starting:
 
     def _runs_elsewhere(self, ref: FunctionRef) -> bool:
         """Whether a decorator runs a function in a separate process, in which its module has not run: `ray.remote`."""
-        module = self.ev.free_frame(FunctionRef(ref.path, 0))
-        made = module.code.made_at.get(ref.index, ())
-        for _, call in module.code.of_kind(s.Call):
-            if call.decorator and call.arguments and call.arguments[0].value in made:
-                decorator = module.code.operations[module.code.root_of(call.function)]
-                number = decorator.function if isinstance(decorator, s.Call) else call.function
-                values = self.ev.value(module, number)
-                if any(isinstance(value, External) and value.name in self.known.elsewhere for value in values):
-                    return True
-        return False
+        decorators = self.ev.decorators(ref, self.ev.free_frame(FunctionRef(ref.path, 0)))
+        return not decorators.isdisjoint(self.known.elsewhere)
 
     def _in_loops(self, ref: FunctionRef) -> Iterator[RepeatedInitialize]:
         frame = self.ev.free_frame(ref)

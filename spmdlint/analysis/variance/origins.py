@@ -472,7 +472,8 @@ class Origins:
                 if found is not None:
                     yield found.then(call, f"an object with this {name!r} is made here")
             getter = self.ev.project.methods(cls.ref).get(name)
-            if getter is not None and self._is_property(cls.ref, getter):
+            made_by = self.ev.decorators(getter, self.ev.free_frame(cls.ref)) if getter is not None else ()
+            if getter is not None and any(each.endswith("property") for each in made_by):
                 found = self.of_returns(self.ev.free_frame(getter))
                 yield self.step(frame, number, f"the property {name!r} returns it", found)
 
@@ -508,17 +509,6 @@ class Origins:
         for method, store in self._outside.stores(cls, name):
             if caller is None or not overridden(self.ev, caller, method):
                 yield method, store
-
-    def _is_property(self, cls: FunctionRef, getter: FunctionRef) -> bool:
-        body = self.ev.project.function(cls)
-        frame = self.ev.free_frame(cls)
-        for operation in body.operations:
-            if isinstance(operation, s.Call) and operation.decorator and operation.arguments:
-                made = body.operations[operation.arguments[0].value]
-                if isinstance(made, s.MakeFunction) and made.function == getter.index:
-                    names = [getattr(v, "name", "") for v in self.ev.value(frame, operation.function)]
-                    return any(str(name).endswith("property") for name in names)
-        return False
 
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """Why a call of the project's own function has the property: by what it returns, perhaps of its arguments."""
