@@ -15,6 +15,7 @@ from spmdlint.diagnostics import Diagnostic
 from spmdlint.errors import AnalysisError
 from spmdlint.interpreter import deep
 from spmdlint.plain import PlainFinding, diagnostic, plain
+from spmdlint.program.testfiles import is_test
 from spmdlint.rule import Rule, Run, RunRule
 from spmdlint.timings import Timings
 
@@ -120,8 +121,21 @@ def _run_here(rules: Sequence[Rule], program: Program, crashes: list[Crash], tim
     for rule in rules:
         # An analysis that several rules need is counted with the first of them.
         with timings.phase(f"{rule.code} {rule.name}"):
-            findings += _guarded(rule, rule.check(program), crashes)
+            found = _guarded(rule, rule.check(program), crashes)
+            findings += (each for each in found if not _is_of_tests(each, program))
     return findings
+
+
+def _is_of_tests(finding: Diagnostic, program: Program) -> bool:
+    """Whether it is by a test that other code goes wrong: a test sets up its processes, and their files, by itself.
+
+    What goes wrong with axes and specs does so for whoever calls it like this.
+    """
+    root = program.project.roots[-1]
+    if finding.code.startswith("SPMD1"):
+        return False
+    led = any(is_test(related.place.path, root) for related in finding.related)
+    return led and not is_test(finding.place.path, root)
 
 
 def _run_there(rules: Sequence[Rule], program: Program) -> bytes:

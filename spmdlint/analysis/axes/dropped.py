@@ -1,8 +1,8 @@
 """Reductions whose result nothing uses. JAX's arrays are immutable: a call that only looks like an update does nothing.
 
-In traced code every collective counts. On the host, functions that do nothing but reduce count, if their result is
-stored under a name that is not read any more, and what they reduce is used afterwards as it was; a call whose result is
-not stored at all may be a barrier.
+In traced code every collective counts whose result is not stored at all; on the host that may be a barrier. If the
+result is stored under a name that is not read any more, what is reduced must be used afterwards as it was; on the host,
+functions that do nothing but reduce count as well.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DroppedResults:
                 name = self._unread(frame, number, used)
                 if name is None or (on_host and not name) or expects_failure(self.ev, frame, number):
                     continue
-                if on_host and not self._goes_on(frame, number, call, callee):
+                if name and not self._goes_on(frame, number, call, callee):
                     continue
                 yield Dropped(Site(ref, number), _called(self.ev, callee), name or None, on_host)
 

@@ -126,9 +126,8 @@ class Wrappers:
 
 def _made(function: FunctionValue) -> Site | None:
     outer = function.outer
-    made = outer.code.of_kind(s.MakeFunction) if outer is not None else ()
-    numbers = [number for number, each in made if each.function == function.ref.index]
-    return Site(outer.ref, numbers[0]) if outer is not None and numbers else None
+    made = outer.code.made_at.get(function.ref.index) if outer is not None else None
+    return Site(outer.ref, made[0]) if outer is not None and made else None
 
 
 def _layers(function: Value) -> Iterator[Value]:

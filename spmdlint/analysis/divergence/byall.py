@@ -316,8 +316,7 @@ def _may_be_left_out(frame: Frame, number: int) -> bool:
 def _definition(frame: Frame) -> Iterator[tuple[Frame, tuple[int, ...]]]:
     """Where a nested function is defined: what holds there holds for its calls."""
     if frame.outer is not None:
-        made = frame.outer.code.of_kind(s.MakeFunction)
-        yield frame.outer, tuple(number for number, each in made if each.function == frame.ref.index)
+        yield frame.outer, tuple(frame.outer.code.made_at.get(frame.ref.index, ()))
 
 
 def _leaves_out(reason: Reason) -> bool:

@@ -326,15 +326,22 @@ class Code(Operations):
     @cached_property
     def made_functions(self) -> dict[int, s.MakeFunction]:
         """The first operation that defines each function, by the number of the function."""
-        found: dict[int, s.MakeFunction] = {}
-        for _, made in self.of_kind(s.MakeFunction):
-            found.setdefault(made.function, made)
-        return found
+        return {made.function: made for _, made in reversed([*self.of_kind(s.MakeFunction)])}
 
     @cached_property
     def made_classes(self) -> dict[int, s.MakeClass]:
         """The operations that define classes, by the number of the class body."""
         return {made.body: made for _, made in self.of_kind(s.MakeClass)}
+
+    def table_of(self, taken: s.Operation, part: int) -> int | None:
+        """The table of which a loop takes a key (0) or a value (1): ``for key, value in table.items()``."""
+        item = taken if isinstance(taken, s.Item) else None
+        step = self.operations[item.value] if item is not None else taken
+        call = self.operations[step.iterable] if isinstance(step, s.Next) else None
+        method = self.operations[call.function] if isinstance(call, s.Call) else None
+        view = "items" if item is not None else "values" if part else "keys"
+        taken_from = isinstance(method, s.Attribute) and method.name == view and (item is None or item.index == part)
+        return method.base if isinstance(method, s.Attribute) and taken_from else None
 
     @cached_property
     def decorators(self) -> dict[int, tuple[s.Call, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.annotations import Annotations
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Value, certain
 from spmdlint.knowledge.files import names
@@ -147,8 +148,5 @@ def names_something(evaluator: Evaluator, frame: Frame, value: int, depth: int =
 
 def _is_declared_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
     """Whether a value is a parameter that is annotated as a string."""
-    made = frame.outer.code.made_functions.get(frame.ref.index) if frame.outer is not None else None
-    if not isinstance(operation, s.Parameter) or made is None or frame.outer is None:
-        return False
-    declared = next((number for name, number in made.annotations if name == operation.name), None)
-    return declared is not None and certain(ev.value(frame.outer, declared)) == External("builtins.str")
+    written = Annotations.written(frame, operation.name) if isinstance(operation, s.Parameter) else None
+    return written is not None and certain(ev.value(*written)) == External("builtins.str")

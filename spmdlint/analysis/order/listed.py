@@ -175,7 +175,8 @@ class Listings:
                     yield from self._numbered(frame, counted, number)
         for block, number, put in frame.code.each(_PUTS):
             value = frame.code.operations[frame.code.root_of(put.value)]
-            if block in live and isinstance(value, s.Call) and self.ev.may_do(frame, value, "length"):
+            named = not isinstance(frame.code.operations[put.index], s.Const)
+            if block in live and named and isinstance(value, s.Call) and self.ev.may_do(frame, value, "length"):
                 for header, body in self.ev.flow(frame.ref).loops.items():
                     test = frame.code.function.blocks[header].test
                     loop = frame.code.operations[test] if test is not None else None

@@ -58,7 +58,6 @@ COMPUTED = "computed"
 ELEMENTS = "elements"
 """The kind of the reason of a list or an iterator: its elements live there."""
 _ITERATING = ("__next__", "__iter__")
-_ENTRIES = frozenset(("items",))
 _KEYS = "keys"
 SPEC = "spec"
 """The kind of a reason for a spec; that for an array which is made with it is of another kind."""
@@ -210,7 +209,7 @@ class Lives(Property):
             if isinstance(several, Collection):
                 return self._of_values(origins, element_at(several, at))
         if isinstance(root, s.Next) and isinstance(operation, s.Item):
-            if at == 0 and frame.code.root_of(root.iterable) in frame.code.calls_named(_ENTRIES):
+            if frame.code.table_of(operation, 0) is not None:
                 return self._is("host", frame, number, "it is the key of an entry")
             beside = self._beside(origins, frame, root.iterable, operation.index)
             if beside is not None:

@@ -40,7 +40,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
-from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some
+from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded, set_by_some, tells_who
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_appended, of_filled, of_item, of_lookup, of_shuffled
 from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherFacets, Property, Reason, taken
@@ -174,8 +174,9 @@ class Variance(Property):
                 return None
         made_here = not any(isinstance(value, Instance) for value in values)
         if made_here and origins.ev.objects.patched.on_others(operation.name, frame.ref.path):
-            # What the program itself sets on a library's object says nothing about that object.
-            return origins.set_beside(frame, operation)
+            # What the program itself sets on a library's object says nothing about its data.
+            by_library = self._part(origins, frame, operation)
+            return origins.set_beside(frame, operation) or of_kind(by_library, "clock", "entropy", "host")
         found = self._part(origins, frame, operation)
         if found is None and operation.name in _SIZES:
             part = frame.code.operations[operation.base]
@@ -208,7 +209,17 @@ class Variance(Property):
             start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
             return origins.why(frame, start) if start is not None else None
         found = origins.why(frame, operation.iterable) or self._yielded(origins, frame, number)
-        return found or self._likely(frame, number)
+        return self._but_keys(frame, number, found) or self._likely(frame, number)
+
+    def _but_keys(self, frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """Why what a loop takes varies; the keys of a table are the same, whatever data each process has under them."""
+        code, taken = frame.code, frame.code.operations[number]
+        if found is None or code.table_of(taken, 0) is None:
+            looked_up = code.of_kind(s.Subscript) if found is not None and isinstance(taken, s.Next) else ()
+            by_it = (each.base for _, each in looked_up if code.root_of(each.index) == number)
+            if not any(isinstance(taken, s.Next) and self.conditions.same(frame, n, taken.iterable) for n in by_it):
+                return found
+        return surest(each for each in found.each() if tells_who(each)) if found is not None else None
 
     @staticmethod
     def _yielded(origins: Origins, frame: Frame, number: int) -> Reason | None:
@@ -273,6 +284,8 @@ class Variance(Property):
         rows = _counted(frame, operation)
         found = self.facets.length.why(frame, rows) if rows is not None else None
         found = found or origins.any_of(frame, _operands(frame, operation)) or self.sources.of_name(frame, number)
+        if isinstance(operation, s.Item):
+            found = self._but_keys(frame, number, found)
         if found is None and isinstance(operation, s.Subscript):
             return of_item(origins, frame, operation)
         return self._written(origins, frame, number, operation, found) if isinstance(operation, s.FString) else found

@@ -71,10 +71,5 @@ def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscri
 
 def of_round(inside: Origins, frame: Frame, taken: s.Next | s.Item) -> Reason | None:
     """Why an array that a loop takes from a dictionary has a different length: ``for name, rows in parts.items()``."""
-    step = taken if isinstance(taken, s.Next) else frame.code.operations[taken.value]
-    call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
-    method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
-    if not isinstance(step, s.Next) or not isinstance(method, s.Attribute):
-        return None
-    values = method.name == "items" and taken.index == 1 if isinstance(taken, s.Item) else method.name == "values"
-    return inside.why(frame, method.base) if values else None
+    table = frame.code.table_of(taken, 1)
+    return inside.why(frame, table) if table is not None else None

@@ -150,11 +150,8 @@ class Shape(Property):
                 return origins.why(frame, whole)
             found = origins.why(frame, operation.value)
             return found if found is not None and any(step.kind in _UNKNOWN for step in found.chain()) else None
-        call = function.operations[each.iterable] if isinstance(each, s.Next) else None
-        method = function.operations[call.function] if isinstance(call, s.Call) else None
-        if operation.index != 1 or not isinstance(method, s.Attribute) or method.name != "items":
-            return None
-        return origins.why(frame, method.base)
+        table = frame.code.table_of(operation, 1)
+        return origins.why(frame, table) if table is not None else None
 
     def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
         if operation.operator == "@":  # sums over the rows of the right operand, or of a transposed left one

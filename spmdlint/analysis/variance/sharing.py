@@ -101,10 +101,10 @@ class Sharing:
             return self._tells(frame, [operation.index])
         if isinstance(operation, s.Slice):
             return self._tells(frame, [e for e in (operation.lower, operation.upper, operation.step) if e is not None])
-        if isinstance(operation, s.FString):  # a slice that is written as text, such as f"train[{start}:{stop}]"
+        if isinstance(operation, s.FString):
             parts = [operations[part] for part in operation.parts]
             text = "".join(str(each.value) if isinstance(each, s.Const) else "?" for each in parts)
-            return any(cut in text for cut in ("[?:", "[?%")) and self._tells(frame, operation.parts)
+            return _is_slice(text) and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
         method = operations[operation.function]
@@ -116,9 +116,15 @@ class Sharing:
             return True
         if isinstance(callee, External) and callee.name.startswith(self.table.tellers):
             return False
-        if isinstance(method, s.Attribute) and method.name in self.table.told:
+        told = method if isinstance(method, s.Attribute) and method.name in self.table.told else None
+        if told and not _is_slice(str(getattr(operations[told.base], "value", "")).replace("{}", "?")):
             return False
         return self._tells(frame, [argument.value for argument in operation.arguments])
 
     def _tells(self, frame: Frame, numbers: list[int] | tuple[int, ...]) -> bool:
         return self._number.any_of(frame, numbers) is not None
+
+
+def _is_slice(text: str) -> bool:
+    """Whether a text is a slice of a data set in which a question mark stands for a number: ``train[?:?]``."""
+    return "[?:" in text or "[?%" in text
