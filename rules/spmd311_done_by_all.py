@@ -22,12 +22,14 @@ class DoneByAll(Rule):
     bound only where a condition tells the processes apart. Also files that all processes write under one path, if on
     the way there they make a call that all of them must make, if what they write differs, or if the program has
     connected its processes before (`jax.distributed.initialize`); with `--preview`, all files that all processes write.
+    Likewise folders that all of them make, without `exist_ok=True`.
 
     ## Why it matters
 
     The tracker shows one run for each process, each with the numbers of its own process only, and one cannot tell which
     is which. A process that has no run, or no such name, fails where it uses it, and the others wait for it. Files on a
-    shared disk are written by all processes at the same time: the last one wins, or they mix.
+    shared disk are written by all processes at the same time: the last one wins, or they mix. Of a folder all may find
+    that it is not there yet, and all but the fastest fail.
 
     ## Example
 
@@ -78,7 +80,16 @@ class DoneByAll(Rule):
                     message = f"{found.name} fails on most processes: the condition at {test} lets only some set it."
                     way_out = "Set it on all processes (to None on the others), or use it under the same condition."
                 related += [Related(program.place(at.site), sentence(at.text)) for at in found.unset.chain()]
-            elif found.writes:
+            elif found.what == "folder":
+                since = ""
+                if (call := found.meets or found.connects) is not None:
+                    told = program.where(call, place.path)
+                    since = f": all make the call at {told}" if found.meets else f": {told} connects the processes"
+                message = (
+                    f"All processes make this folder{since}. Only the first does, and the others raise FileExistsError."
+                )
+                way_out = "Pass exist_ok=True (a test before it may be true on several), or make it on one process."
+            elif found.what == "file":
                 message = "Every process writes this file, under the same path."
                 if found.meets is not None:
                     met = program.where(found.meets, place.path)

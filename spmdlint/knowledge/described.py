@@ -126,7 +126,7 @@ KEYS: Mapping[str, str] = {
     "cappable": "a property of the machine that decides nothing once it is capped",
     "raised": "for an exception: the source outside the program that raises it",
     "reads": "it reads a file, which can fail",
-    "once": "what one process is meant to do for all: start the `run` of a tracker, or write a `file` that it is given",
+    "once": "what one process is meant to do for all: start the `run` of a tracker, write a `file`, make a `folder`",
     "ends": "it ends the process, at once or soon",
     "seed": "the parameter that is a seed",
     # what passes through

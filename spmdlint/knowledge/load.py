@@ -21,7 +21,7 @@ Kind = Literal[
 ]  # fmt: skip
 Variable = Literal["identity", "group", "host"]
 _VARIABLES: tuple[Variable, ...] = get_args(Variable)
-Once = Literal["run", "file"]
+Once = Literal["run", "file", "folder"]
 Facet = Literal["size", "order", "content", "shape", "batches"]
 """What a value may have in common with what it is made from: its number of elements, their order, what they are, the
 shape of an array, and the sizes of the batches that an iterable gives."""

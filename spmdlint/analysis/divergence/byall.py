@@ -31,6 +31,7 @@ from spmdlint.analysis.variance.reason import PARTS, of_kind, surest
 from spmdlint.analysis.variance.truth import PLAIN, of_truth
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.files import names
+from spmdlint.knowledge.load import Once
 from spmdlint.knowledge.startup import startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -47,7 +48,7 @@ _CALLERS = 8
 
 
 class DoneByAll(Struct, frozen=True):
-    """A call that every process makes, and whether it writes a file; ``unset`` says why most lack what it needs.
+    """A call that every process makes, and what it does; ``unset`` says why most lack what it needs.
 
     ``bound``: what they lack is a name or a field of the program, and not what a library's function sets.
     ``path`` are the calls that lead there, the nearest first, and other calls of its function; ``meets`` is a call on
@@ -57,7 +58,7 @@ class DoneByAll(Struct, frozen=True):
 
     site: Site
     name: str
-    writes: bool
+    what: Once | None
     unset: Reason | None = None
     bound: bool = False
     path: tuple[Site, ...] = ()
@@ -101,22 +102,23 @@ class DoneByAllSearch:
                 known = next((each for each in rows_of(self.ev, frame, call) if each.once is not None), None)
                 if known is None:
                     continue
-                writes = known.once == "file"  # what can read as well writes if its mode says so
-                if writes and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
+                what = known.once
+                expected = what != "run" and handles(self.ev, frame, number, "OSError", "IOError", "FileExistsError")
+                if what == "file" and (self._is_open(frame, call) or (known.reads and not opens_to_write(frame, call))):
+                    continue  # what can read as well writes if its mode says so
+                taken = what == "folder" and (expected or any(each.keyword == "exist_ok" for each in call.arguments))
+                if taken or self._is_for_one(frame, call, what != "run"):  # a folder is taken as it is
                     continue
-                if self._is_for_one(frame, call, writes):
-                    continue
-                own = self._own_content(frame, number, call) if writes and here else None
-                expected = writes and handles(self.ev, frame, number, "OSError", "IOError")
+                own = self._own_content(frame, number, call) if what == "file" and here else None
                 paths = list(self._reached_by_all(frame, number, self._concerns))
                 for path, anyway in (*((each, False) for each in paths), *((each, self.preview) for each in paths[:1])):
                     way = (Site(ref, number), *path)
-                    meets = self._met_on(way) if here and own is None else None
-                    sure = here and bool(anyway or meets or own or (not writes and self.multi.needs(ref.path)))
+                    meets = self._met_on(way, what) if here and own is None else None
+                    sure = here and bool(anyway or meets or own or (what == "run" and self.multi.needs(ref.path)))
                     connects = self._connected_before(way) if not (meets or own or expected) else None
                     if sure or connects is not None:
                         led = (*path, *(other[0] for other in paths if other[:1] != path[:1]))
-                        yield DoneByAll(way[0], known.name, writes, path=led, meets=meets, own=own, connects=connects)
+                        yield DoneByAll(way[0], known.name, what, path=led, meets=meets, own=own, connects=connects)
                         break
 
     def _concerns(self, ref: FunctionRef) -> bool:
@@ -124,14 +126,14 @@ class DoneByAllSearch:
         known = self.multi.needs(ref.path) or ref in self._connecting
         return known or any(each.everyone for each in self.effects.of_function(self.ev.free_frame(ref)))
 
-    def _met_on(self, way: tuple[Site, ...]) -> Site | None:
+    def _met_on(self, way: tuple[Site, ...], what: Once | None) -> Site | None:
         """A call that all processes make on the way to a write, before it or after.
 
         Where the writer tests for the file, or expects to fail, it tells nothing but what is always done before.
         """
         frame, written = self.ev.free_frame(way[0].ref), way[0].number
         tests = decided(self.content, self.control, frame, (written,), None, "", lambda found: found.kind == "files")
-        careful = tests is not None or handles(self.ev, frame, written, "OSError", "IOError")
+        careful = what == "file" and (tests is not None or handles(self.ev, frame, written, "OSError", "IOError"))
 
         def meets(frame: Frame, number: int, call: s.Call, at: int) -> bool:
             if careful and not frame.code.always_before(number, at):
@@ -177,7 +179,7 @@ class DoneByAllSearch:
             asking = (asks in self.ev.code(at.ref).operations for at in (Site(frame.ref, number), *(path or ())))
             if path is not None and not any(asking):
                 told.add(key)
-                yield DoneByAll(Site(frame.ref, number), name, False, unset, bound, path)
+                yield DoneByAll(Site(frame.ref, number), name, "run", unset, bound, path)
 
     def _runs(self, frame: Frame) -> Iterator[_Unset]:
         """The uses of what a function of a library sets, if only some processes call it."""

@@ -135,16 +135,14 @@ class Starting:
         """The trace of a function, after its module's if nothing calls it: the module has run by then."""
         own = self.trace(self.ev.free_frame(ref))
         called = any(edge.caller.ref != ref for edge in self.reach.callers.get(ref, ()))
-        if ref.index == 0 or called or self.ev.project.function(ref).parent != 0 or self._runs_elsewhere(ref):
+        module = self.ev.free_frame(FunctionRef(ref.path, 0))
+        if ref.index == 0 or called or self.ev.project.function(ref).parent != 0:
             return own
-        before = self.trace(self.ev.free_frame(FunctionRef(ref.path, 0)))
+        if not self.ev.decorators(ref, module).isdisjoint(self.known.elsewhere):
+            return own  # it runs in a separate process, in which its module has not run: `ray.remote`
+        before = self.trace(module)
         ran = {end for event in before for end in self._imported(event)}
         return (*before, *(event for event in own if ran.isdisjoint(self._imported(event))))
-
-    def _runs_elsewhere(self, ref: FunctionRef) -> bool:
-        """Whether a decorator runs a function in a separate process, in which its module has not run: `ray.remote`."""
-        decorators = self.ev.decorators(ref, self.ev.free_frame(FunctionRef(ref.path, 0)))
-        return not decorators.isdisjoint(self.known.elsewhere)
 
     def _in_loops(self, ref: FunctionRef) -> Iterator[RepeatedInitialize]:
         frame = self.ev.free_frame(ref)

@@ -8,7 +8,7 @@ here is an iterable of such batches, a batch, or an array made from one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from spmdlint.analysis.evaluation.bindings import passed
@@ -156,32 +156,12 @@ class LastBatch(Property):
 
     def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
         """Whether data was made by batching the whole, with the remainder kept, and not repeated before that."""
-        function = origins.ev.function(frame)
-        number = resolved(origins.ev, frame, base)
-        operation = function.operations[number]
-        for _ in LINKS:
-            method = function.operations[operation.function] if isinstance(operation, s.Call) else None
-            if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute):
-                return False
-            if method.name in BATCHERS:
-                return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
-            if not through_method(origins.ev, frame, operation, "batches"):
-                return False
-            operation = function.operations[resolved(origins.ev, frame, method.base)]
-        return False
-
-    def _goes_round(self, frame: Frame, base: int) -> bool:
-        """Whether the data is repeated before it is batched."""
-        ev = self.facets.content.ev
-        function = ev.function(frame)
-        operation = function.operations[resolved(ev, frame, base)]
-        for _ in LINKS:
-            method = function.operations[operation.function] if isinstance(operation, s.Call) else None
-            if not isinstance(method, s.Attribute):
-                return False
-            if method.name == "repeat":
-                return True
-            operation = function.operations[resolved(ev, frame, method.base)]
+        links = list(_links(origins.ev, frame, base))
+        for place, (call, name) in enumerate(links):
+            if name in BATCHERS:
+                return self._keeps_rest(frame, call) and all(before != "repeat" for _, before in links[place:])
+            if not through_method(origins.ev, frame, call, "batches"):
+                break
         return False
 
     def _window(
@@ -245,6 +225,17 @@ class LastBatch(Property):
         return None
 
 
+def _links(ev: Evaluator, frame: Frame, base: int) -> Iterator[tuple[s.Call, str]]:
+    """The calls of methods one after the other by which a value was made, with their names, the last first."""
+    for _ in LINKS:
+        call = frame.code.operations[resolved(ev, frame, base)]
+        method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
+        if not isinstance(call, s.Call) or not isinstance(method, s.Attribute):
+            return
+        yield call, method.name
+        base = method.base
+
+
 def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _HELPERS) -> bool:
     """Whether all of these functions certainly keep the number of rows."""
     return bool(functions) and all(_keeps(ev, function, depth) for function in functions)
@@ -288,8 +279,7 @@ def of_short_batch(
 
 def _is_short(content: Origins, frame: Frame, base: int, is_batched: Callable[[Frame, int], bool]) -> bool:
     ev = content.ev
-    number = resolved(ev, frame, base)
-    operation = frame.code.operations[number]
+    operation = frame.code.operations[resolved(ev, frame, base)]
     if isinstance(operation, s.Item):
         return _is_short(content, frame, operation.value, is_batched)
     if isinstance(operation, s.Next):

@@ -25,7 +25,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Answer, Origins, OtherF
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.analysis.variance.texts import ENCODED, LONGEST, padded_to_longest
-from spmdlint.analysis.variance.windows import JOINED, Windows, are_complements
+from spmdlint.analysis.variance.windows import JOINED, Windows, are_complements, resolved
 from spmdlint.analysis.variance.writtenshapes import several_shapes
 from spmdlint.knowledge.files import names
 from spmdlint.program import summary as s
@@ -164,25 +164,18 @@ class Shape(Property):
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
             # `[0] * n` has n elements; a product with an array has the array's shape, which was looked at above.
-            function = origins.ev.function(frame)
             for one_side, other in ((operation.left, operation.right), (operation.right, operation.left)):
-                if isinstance(function.operations[one_side], s.Display):
-                    return self._aimed_at(frame, other, function)
+                if isinstance(frame.code.operations[one_side], s.Display):
+                    return self._aimed_at(origins.ev, frame, other)
         return found
 
-    def _aimed_at(self, frame: Frame, number: int, function: s.Function) -> Reason | None:
+    def _aimed_at(self, ev: Evaluator, frame: Frame, number: int) -> Reason | None:
         """Why a size varies; for a difference ``size - length``, only the size that is padded to counts."""
         for _ in LINKS:
-            operation = function.operations[number]
-            if isinstance(operation, s.Binary) and operation.operator == "-":
-                number = operation.left
-                continue
-            if not isinstance(operation, s.Load) or not function.binds(operation.name):
+            operation = frame.code.operations[resolved(ev, frame, number)]
+            if not isinstance(operation, s.Binary) or operation.operator != "-":
                 break
-            stores = [function.operations[n] for n in function.stores[operation.name]]
-            if len(stores) != 1 or not isinstance(stores[0], s.Store):
-                break
-            number = stores[0].value
+            number = operation.left
         return self.facets.content.why(frame, number)
 
     def _cut(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
@@ -334,7 +327,7 @@ class Shape(Property):
                 pending.extend((operation.left, operation.right))
             else:
                 sizes.append(number)
-        found = next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
+        found = next((found for size in sizes if (found := self._aimed_at(origins.ev, frame, size)) is not None), None)
         # Data whose size differs, and which gets a differing number of rows, is padded to one size.
         return found if found is None or self._size(origins, frame, arguments[0]) is None else None
 

@@ -7,6 +7,7 @@ processes then read the same examples.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from spmdlint.program import summary as s
 
 _OWN = "identity"
 _KEEPS = "builtins.int"
+_SLICE = re.compile(r"\[\?[:%]")  # a slice of a data set in words, with a question mark for each number: train[?:?]
 
 
 class Number(Property):
@@ -104,7 +106,7 @@ class Sharing:
         if isinstance(operation, s.FString):
             parts = [operations[part] for part in operation.parts]
             text = "".join(str(each.value) if isinstance(each, s.Const) else "?" for each in parts)
-            return _is_slice(text) and self._tells(frame, operation.parts)
+            return _SLICE.search(text) is not None and self._tells(frame, operation.parts)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return False
         method = operations[operation.function]
@@ -117,14 +119,9 @@ class Sharing:
         if isinstance(callee, External) and callee.name.startswith(self.table.tellers):
             return False
         told = method if isinstance(method, s.Attribute) and method.name in self.table.told else None
-        if told and not _is_slice(str(getattr(operations[told.base], "value", "")).replace("{}", "?")):
+        if told and not _SLICE.search(str(getattr(operations[told.base], "value", "")).replace("{}", "?")):
             return False
         return self._tells(frame, [argument.value for argument in operation.arguments])
 
     def _tells(self, frame: Frame, numbers: list[int] | tuple[int, ...]) -> bool:
         return self._number.any_of(frame, numbers) is not None
-
-
-def _is_slice(text: str) -> bool:
-    """Whether a text is a slice of a data set in which a question mark stands for a number: ``train[?:?]``."""
-    return "[?:" in text or "[?%" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
@@ -73,8 +74,11 @@ def of_truth(
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and even "0" is true
     found = _asked(content, frame, test)
-    handed_on = found is not None and isinstance(operation, (s.Attribute, s.Parameter))
-    return surest(each for each in found.each() if not _is_always_true(ev, each)) if found and handed_on else found
+    if found is not None and isinstance(operation, (s.Attribute, s.Parameter)):  # what is handed on
+        found = surest(each for each in found.each() if not _is_always_true(ev, each))
+    if found is None or not isinstance(operation, s.Parameter) or depth == 0:
+        return found
+    return found if _passed(content, frame, operation, depth, asked) else None
 
 
 def _is_always_true(ev: Evaluator, reason: Reason) -> bool:
@@ -154,6 +158,21 @@ def _gives_only(
     inside = ev.free_frame(callee.ref)
     returned = [made.value for _, made in inside.code.of_kind(s.Return)]
     return bool(returned) and all(n is not None and asks(ev, inside, n, depth - 1) for n in returned)
+
+
+def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int, asked: frozenset[Place]) -> bool:
+    """Whether what some call passes for a parameter may be true on some processes only."""
+    edges = content.reach.callers.get(frame.ref, ())
+    function = content.ev.function(frame)
+    for edge in edges:
+        call = edge.caller.code.operations[edge.number]
+        if edge.target.way != "call" or not isinstance(call, s.Call):
+            return True
+        bound = content.ev.project.enclosing_class(frame.ref) is not None
+        value = passed_to(function, call, parameter.name, bound=bound)
+        if value is not None and of_truth(content, edge.caller, value, depth - 1, asked) is not None:
+            return True
+    return not edges
 
 
 def _is_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
