@@ -203,9 +203,9 @@ class Evaluator(Frames):
 
     def decorators(self, ref: FunctionRef, outer: Frame | None) -> set[str]:
         """The names in libraries of what decorates a function or class, where that is defined, or makes what does."""
-        calls = outer.code.decorators.get(ref.index, ()) if outer is not None else ()
-        values = (value for call in calls if outer for value in self.value(outer, call.function))
-        return {name for name in map(_library_name, values) if name is not None}
+        if outer is None or not (calls := outer.code.decorators.get(ref.index)):
+            return set()
+        return {name for call in calls for value in self.value(outer, call.function) if (name := _library_name(value))}
 
     def kind(self, value: Value | None) -> Kind | None:
         """What kind of a function of a library a value is, or was made by."""
